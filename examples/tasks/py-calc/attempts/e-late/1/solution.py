@@ -1,0 +1,5 @@
+from fractions import Fraction
+
+
+def evaluate(text):
+    return Fraction(eval(text.replace("^", "**")))

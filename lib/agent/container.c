@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Becoming pid 1 of a container. Stages, each with what holds after it:
+ *
+ *   wait      the keeper has mapped ids, placed us in groups and sent mounts   must not touch ids before
+ *   identity  root of the user namespace, own cgroup view, host name
+ *   network   the loopback interface is up
+ *   root      nothing of the host can be reached by path
+ *   lock      limits, capabilities, no new privileges, system call filter      must be last
+ *
+ * From then on it is the agent (agent.c). Dying at any point ends the sandbox; the keeper removes the rest.
+ */
+#include "container.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <net/if.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "../linux/security.h"
+#include "../util/cleanup.h"
+#include "../util/error.h"
+#include "agent.h"
+
+/* Takes mounts until the keeper says go. The keeper's end closing means that it gave up. */
+static void stage_wait(struct dsec__chan *c, struct dsec__rootfs *fs)
+{
+	const uint8_t *payload;
+	struct dsec_frame f;
+
+	for (;;) {
+		while (dsec__chan_next(c, &f, &payload)) {
+			if (f.type == DSEC__FRAME_GO)
+				return;
+			if (f.type != DSEC__FRAME_MOUNT)
+				continue;
+			if (f.channel == DSEC__MOUNT_ROOT)
+				fs->root = dsec__chan_claim_fd(c);
+			else if (f.channel == DSEC__MOUNT_DEV)
+				fs->dev = dsec__chan_claim_fd(c);
+			else if (f.channel < ARRAY_LEN(fs->trees))
+				fs->trees[f.channel] = dsec__chan_claim_fd(c);
+		}
+		if (c->eof || c->broken || dsec__chan_wait(c, -1) < 0)
+			_exit(1);
+		dsec__chan_fill(c);
+	}
+}
+
+static int stage_identity(const struct launcher *l, const struct dsec__spec *spec, struct dsec_error *err)
+{
+	if (l->privileged && setgroups(0, NULL) < 0)
+		return dsec__fail(err, -errno, DSEC_STEP_IDS, "drop supplementary groups");
+	if (setresgid(0, 0, 0) < 0 || setresuid(0, 0, 0) < 0)
+		return dsec__fail(err, -errno, DSEC_STEP_IDS, "become root of the user namespace");
+	/* Again: a change of ids clears it. */
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
+		return dsec__fail(err, -errno, DSEC_STEP_SECURITY, "ask for death with the keeper");
+	if (unshare(CLONE_NEWCGROUP) < 0)
+		return dsec__fail(err, -errno, DSEC_STEP_CLONE, "unshare the cgroup namespace");
+	if (sethostname(spec->hostname, strlen(spec->hostname)) < 0)
+		return dsec__fail(err, -errno, DSEC_STEP_OPTIONS, "hostname: set \"%s\"", spec->hostname);
+	return 0;
+}
+
+static int stage_network(const struct dsec__spec *spec, struct dsec_error *err)
+{
+	AUTO_CLOSE int fd = -EBADF;
+	struct ifreq lo = { .ifr_name = "lo" };
+
+	if (spec->network != DSEC_NETWORK_NONE)
+		return 0;
+	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	lo.ifr_flags = IFF_UP | IFF_RUNNING;
+	if (fd < 0 || ioctl(fd, SIOCSIFFLAGS, &lo) < 0)
+		return dsec__fail(err, -errno, DSEC_STEP_NETWORK, "bring up the loopback interface");
+	return 0;
+}
+
+static int stage_root(const struct dsec__container *b, struct dsec__rootfs *fs, struct dsec_error *err)
+{
+	const struct dsec__state *st = &b->launcher->state;
+	char path[PATH_MAX + 64];
+	int r = 0;
+
+	if (!b->launcher->privileged) {
+		struct dsec__rootfs_plan plan = { .image = b->image, .spec = b->spec, .userns = -EBADF, .dev = -EBADF };
+
+		(void)snprintf(path, sizeof path, "%s/sb/.new-%s/top", st->root, b->spec->id); /* fits */
+		plan.top_dir = b->spec->top == DSEC_TOP_DISK ? path : NULL;
+		r = dsec__rootfs_build(fs, &plan, err);
+	}
+	if (r < 0)
+		return r;
+	(void)snprintf(path, sizeof path, "%s/mnt", st->root); /* fits */
+	return dsec__rootfs_enter(fs, b->image, b->spec, path, err);
+}
+
+static int make_workdir(const struct dsec__spec *spec, struct dsec_error *err)
+{
+	char part[PATH_MAX];
+
+	(void)snprintf(part, sizeof part, "%s", spec->workdir); /* its length was checked with the options */
+	for (char *p = part + 1; part[1]; p++) {
+		char c = *p;
+
+		if (c && c != '/')
+			continue;
+		*p = 0;
+		if (mkdir(part, 0755) == 0) {
+			if (!c && spec->uid && chown(part, spec->uid, spec->gid) < 0)
+				return dsec__fail(err, -errno, DSEC_STEP_MOUNT, "workdir: chown \"%s\"", part);
+		} else if (errno != EEXIST) {
+			return dsec__fail(err, -errno, DSEC_STEP_MOUNT, "workdir: mkdir \"%s\"", part);
+		}
+		*p = c;
+		if (!c)
+			break;
+	}
+	return 0;
+}
+
+/* Only the connection is kept, on descriptor 3: what the keeper holds open is not ours to see. */
+static int stage_descriptors(int socket)
+{
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || prctl(PR_SET_NAME, "dsec-agent") < 0)
+		return -errno;
+	if (socket != 3 && dup2(socket, 3) < 0)
+		return -errno;
+	return close_range(4, ~0u, 0) < 0 || fcntl(3, F_SETFD, FD_CLOEXEC) < 0 ? -errno : 0;
+}
+
+void dsec__container_main(const struct dsec__container *b)
+{
+	struct dsec_error err = { 0 };
+	struct dsec__rootfs fs;
+	struct dsec__chan c;
+	int r;
+
+	if (stage_descriptors(b->socket) < 0)
+		_exit(1);
+	dsec__rootfs_none(&fs);
+	dsec__chan_init(&c, 3);
+	stage_wait(&c, &fs);
+	(void)umask(022);
+	r = stage_identity(b->launcher, b->spec, &err);
+	if (r == 0)
+		r = stage_network(b->spec, &err);
+	if (r == 0)
+		r = stage_root(b, &fs, &err);
+	dsec__rootfs_done(&fs);
+	if (r == 0)
+		r = make_workdir(b->spec, &err);
+	if (r == 0)
+		r = dsec__security_apply(&b->launcher->filter, &err);
+	if (r == 0 && prctl(PR_SET_DUMPABLE, 0) < 0)
+		r = dsec__fail(&err, -errno, DSEC_STEP_SECURITY, "become untraceable");
+	if (r < 0) {
+		dsec__chan_send(&c, DSEC_FRAME_FAILED, 0, &err, sizeof err);
+		_exit(1);
+	}
+	dsec__agent_run(3, b->spec, b->has_groups);
+}

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Starting a command: dsec_sandbox_exec() ends here. Stages in the child, each with what holds after it:
+ *
+ *   group    it and all it will start are in the command's control group   must be first: a kill has to find it
+ *   session  it leads a session of its own, with its terminal if it has one
+ *   streams  0, 1 and 2 are its own, nothing above is open
+ *   user     ids are the command's, the working directory was entered as that user
+ *   execve
+ *
+ * The child shares the agent's memory until execve (as vfork does), which spares copying page tables: it must not
+ * allocate, must not touch the agent's state and must use raw system calls for ids, which libc would spread to threads.
+ */
+#include "agent.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../util/cleanup.h"
+#include "../util/error.h"
+
+#define STACK_BYTES (64u << 10)
+
+struct plan {
+	const struct dsec__request *q;
+	const char *workdir;
+	char *const *env;
+	const char *path;        /* PATH of that environment */
+	uint32_t uid, gid;
+	int fds[3], cgroup_fd;
+	bool tty;
+	volatile int error;      /* written by the child, negative errno */
+	volatile uint32_t step;
+};
+
+static void give_up(struct plan *p, uint32_t step)
+{
+	p->error = -errno;
+	p->step = step;
+	_exit(127);
+}
+
+/* Tries each directory of PATH; a file that is there and may not be executed is reported in the end, as shells do. */
+static void exec_search(const struct plan *p)
+{
+	char *const *argv = p->q->argv;
+	size_t name = strlen(argv[0]);
+	int denied = 0;
+
+	if (strchr(argv[0], '/')) {
+		(void)execve(argv[0], argv, p->env);
+		return;
+	}
+	errno = ENOENT;
+	for (const char *dir = p->path; name && *dir;) {
+		size_t n = strcspn(dir, ":");
+		char file[4096];
+
+		if (n && n + name + 2 <= sizeof file) {
+			memcpy(file, dir, n);
+			file[n] = '/';
+			memcpy(file + n + 1, argv[0], name + 1);
+			(void)execve(file, argv, p->env);
+			if (errno == EACCES)
+				denied = EACCES;
+			else if (errno != ENOENT && errno != ENOTDIR)
+				return;
+		}
+		dir += n;
+		dir += *dir == ':';
+	}
+	errno = denied ? denied : ENOENT;
+}
+
+static void stage_user(struct plan *p)
+{
+	/* setgroups is refused where only one id is mapped; there the agent has no other group anyway. */
+	if (p->uid || p->gid) {
+		if (syscall(SYS_setgroups, 0, NULL) < 0 || syscall(SYS_setresgid, p->gid, p->gid, p->gid) < 0 ||
+		    syscall(SYS_setresuid, p->uid, p->uid, p->uid) < 0)
+			give_up(p, DSEC_STEP_SPAWN);
+	}
+	if (chdir(p->workdir) < 0)
+		give_up(p, DSEC_STEP_SPAWN);
+}
+
+static void stage_streams(struct plan *p)
+{
+	for (int i = 0; i < 3; i++)
+		if (dup2(p->fds[i], i) < 0)
+			give_up(p, DSEC_STEP_SPAWN);
+	if (close_range(3, ~0u, 0) < 0)
+		give_up(p, DSEC_STEP_SPAWN);
+}
+
+static int child(void *arg)
+{
+	struct plan *p = arg;
+	sigset_t none;
+
+	if (p->cgroup_fd >= 0 && write(p->cgroup_fd, "0", 1) != 1)
+		give_up(p, DSEC_STEP_CGROUP);
+	if (setsid() < 0 || (p->tty && ioctl(p->fds[0], TIOCSCTTY, 0) < 0))
+		give_up(p, DSEC_STEP_SPAWN);
+	stage_streams(p);
+	(void)sigemptyset(&none);
+	if (sigprocmask(SIG_SETMASK, &none, NULL) < 0)
+		give_up(p, DSEC_STEP_SPAWN);
+	if (p->q->kind != DSEC_EXEC_COMMAND)
+		dsec__agent_file(p->q, p->workdir);
+	stage_user(p);
+	exec_search(p);
+	give_up(p, DSEC_STEP_EXEC);
+	return 0;
+}
+
+/* Environment: the defaults, then the sandbox's, then the request's; a later one of the same name wins. */
+static char **env_merge(const struct agent *a, const struct dsec__request *q, char *mark)
+{
+	static char path[] = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+	static char home[] = "HOME=/root", lang[] = "LANG=C.UTF-8", term[] = "TERM=xterm-256color";
+	char *const base[] = { path, home, lang, q->flags & DSEC_EXEC_TTY ? term : NULL, NULL };
+	char *const *from[] = { base, a->spec->env, q->env };
+	size_t first = q->flags & DSEC_EXEC_CLEAN_ENV ? 2 : 0;
+	size_t max = 2, n = 0;
+	char **env;
+
+	for (size_t i = first; i < ARRAY_LEN(from); i++)
+		for (char *const *e = from[i]; e && *e; e++)
+			max++;
+	env = calloc(max, sizeof *env);
+	if (!env)
+		return NULL;
+	if (*mark)
+		env[n++] = mark;
+	for (size_t i = first; i < ARRAY_LEN(from); i++) {
+		for (char *const *e = from[i]; e && *e; e++) {
+			size_t len = strcspn(*e, "=") + 1, k = 0;
+
+			while (k < n && strncmp(env[k], *e, len) != 0)
+				k++;
+			env[k] = *e;
+			n += k == n;
+		}
+	}
+	return env;
+}
+
+static const char *env_path(char *const *env)
+{
+	for (; *env; env++)
+		if (strncmp(*env, "PATH=", 5) == 0)
+			return *env + 5;
+	return "/usr/bin:/bin";
+}
+
+static int tty_open(struct command *c, const struct dsec__request *q, uint32_t uid, int *ret_peer,
+		    struct dsec_error *err)
+{
+	struct winsize size = { .ws_row = q->rows ? q->rows : 24, .ws_col = q->cols ? q->cols : 80 };
+	AUTO_CLOSE int master = open("/dev/pts/ptmx", O_RDWR | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
+	AUTO_CLOSE int peer = -EBADF;
+	int unlock = 0;
+
+	if (master < 0 || ioctl(master, TIOCSPTLCK, &unlock) < 0 || ioctl(master, TIOCSWINSZ, &size) < 0)
+		return dsec__fail(err, -errno, DSEC_STEP_SPAWN, "open a terminal");
+	peer = ioctl(master, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
+	if (peer < 0)
+		return dsec__fail(err, -errno, DSEC_STEP_SPAWN, "open the command's side of a terminal");
+	if (uid && fchown(peer, uid, (gid_t)-1) < 0)
+		return dsec__fail(err, -errno, DSEC_STEP_SPAWN, "give the terminal to user %u", uid);
+	c->in.fd = fcntl(master, F_DUPFD_CLOEXEC, 3);
+	if (c->in.fd < 0)
+		return dsec__fail(err, -errno, DSEC_STEP_SPAWN, "duplicate the terminal");
+	c->out[0].fd = TAKE_FD(master);
+	*ret_peer = TAKE_FD(peer);
+	return 0;
+}
+
+/* One pipe; ours is the end that does not block. */
+static int pipe_open(int *ret_ours, int *ret_theirs, int ours)
+{
+	int fds[2];
+
+	if (pipe2(fds, O_CLOEXEC) < 0)
+		return -errno;
+	*ret_ours = fds[ours];
+	*ret_theirs = fds[!ours];
+	return fcntl(*ret_ours, F_SETFL, O_NONBLOCK) < 0 ? -errno : 0;
+}
+
+static int streams_open(struct command *c, const struct dsec__request *q, uint32_t uid, int theirs[3],
+			struct dsec_error *err)
+{
+	bool wants_input = q->input_len || q->flags & DSEC_EXEC_STDIN || q->kind == DSEC_EXEC_FILE_WRITE;
+	int r;
+
+	if (q->flags & DSEC_EXEC_TTY) {
+		r = tty_open(c, q, uid, &theirs[0], err);
+		if (r < 0)
+			return r;
+		c->tty = true;
+		return 0;
+	}
+	r = wants_input ? pipe_open(&c->in.fd, &theirs[0], 1) : 0;
+	if (r == 0)
+		r = pipe_open(&c->out[0].fd, &theirs[1], 0);
+	if (r == 0)
+		r = pipe_open(&c->out[1].fd, &theirs[2], 0);
+	return r < 0 ? dsec__fail(err, r, DSEC_STEP_SPAWN, "make the pipes of a command") : 0;
+}
+
+static pid_t start(struct plan *p)
+{
+	static char stack[STACK_BYTES] __attribute__((aligned(16)));
+
+	/* A file transfer runs our own code for as long as it takes: it needs memory of its own. */
+	if (p->q->kind != DSEC_EXEC_COMMAND) {
+		pid_t pid = fork();
+
+		if (pid == 0)
+			(void)child(p);
+		return pid;
+	}
+	return clone(child, stack + sizeof stack, CLONE_VM | CLONE_VFORK | SIGCHLD, p);
+}
+
+static int failed(const struct plan *p, const struct dsec__request *q, struct dsec_error *err)
+{
+	if (p->step == DSEC_STEP_EXEC)
+		return dsec__fail(err, p->error, p->step, "execve \"%s\"", q->argv[0]);
+	if (p->step == DSEC_STEP_CGROUP)
+		return dsec__fail(err, p->error, p->step, "join the command's control group");
+	return dsec__fail(err, p->error, p->step, "prepare the command: user %u:%u, working directory \"%s\"", p->uid,
+			  p->gid, p->workdir);
+}
+
+int dsec__agent_spawn(struct agent *a, struct command *c, const struct dsec__request *q, int cgroup_fd,
+		      struct dsec_error *err)
+{
+	int theirs[3] = { -EBADF, -EBADF, -EBADF };
+	AUTO_CLOSE int in = -EBADF;
+	AUTO_CLOSE int out = -EBADF;
+	AUTO_CLOSE int errfd = -EBADF;
+	AUTO_FREE char **env = NULL;
+	char mark[32] = "";
+	struct plan p = { .q = q, .cgroup_fd = cgroup_fd, .tty = q->flags & DSEC_EXEC_TTY };
+	int r;
+
+	if (!a->has_groups)
+		(void)snprintf(mark, sizeof mark, DSEC__TREE_MARK "%u", c->channel); /* fits */
+	env = env_merge(a, q, mark);
+	if (!env)
+		return dsec__fail(err, -ENOMEM, DSEC_STEP_MEMORY, "environment of a command");
+	p.uid = q->uid == UINT32_MAX ? a->spec->uid : q->uid;
+	p.gid = q->uid == UINT32_MAX ? a->spec->gid : q->gid;
+	p.workdir = q->workdir ? q->workdir : a->spec->workdir;
+	p.env = env;
+	p.path = env_path(env);
+	r = streams_open(c, q, p.uid, theirs, err);
+	in = theirs[0];
+	out = theirs[1];
+	errfd = theirs[2];
+	if (r < 0)
+		return r;
+	p.fds[0] = in >= 0 ? in : 0; /* the agent's own 0 is /dev/null */
+	p.fds[1] = p.tty ? in : out;
+	p.fds[2] = p.tty ? in : errfd;
+	c->pid = start(&p);
+	if (c->pid < 0)
+		return dsec__fail(err, -errno, DSEC_STEP_SPAWN, "start a process (is the limit \"pids\" reached?)");
+	if (p.error) {
+		(void)waitpid(c->pid, NULL, 0); /* it has called _exit already */
+		c->pid = 0;
+		return failed(&p, q, err);
+	}
+	return 0;
+}

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Ending a command's process tree where there are no control groups (an ordinary user without delegation). A process is
+ * the command's if it leads or belongs to the command's session, descends from one that is, or carries its mark in the
+ * environment it was executed with. One that left the session, was orphaned and cleared its environment is not found
+ * before the sandbox ends: the probe item cgroup_exec says so.
+ */
+#include "agent.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../util/cleanup.h"
+
+#define PASSES 50 /* each pass kills all it sees, so a tree that forks meanwhile shrinks unless it outruns us for ever */
+
+static ssize_t read_proc(pid_t pid, const char *file, char *buf, size_t size)
+{
+	char path[64];
+	AUTO_CLOSE int fd = -EBADF;
+	ssize_t n;
+
+	(void)snprintf(path, sizeof path, "/proc/%d/%s", pid, file); /* fits */
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -1;
+	n = read(fd, buf, size - 1);
+	if (n >= 0)
+		buf[n] = 0;
+	return n;
+}
+
+static bool has_mark(pid_t pid, uint32_t channel)
+{
+	char want[32], env[sizeof want];
+	int n = snprintf(want, sizeof want, DSEC__TREE_MARK "%u", channel);
+
+	/* The mark is the first variable that the agent gave. */
+	return read_proc(pid, "environ", env, (size_t)n + 2) >= n && strcmp(env, want) == 0;
+}
+
+/* Parent and session of a live process; false when it is gone or a zombie. */
+static bool relations(pid_t pid, pid_t *ret_parent, pid_t *ret_session)
+{
+	char stat[512], state;
+	const char *p;
+	int pgrp;
+
+	if (read_proc(pid, "stat", stat, sizeof stat) <= 0)
+		return false;
+	p = strrchr(stat, ')'); /* the name before it may hold anything */
+	return p && sscanf(p + 1, " %c %d %d %d", &state, ret_parent, &pgrp, ret_session) == 4 && state != 'Z' &&
+	       state != 'X';
+}
+
+static bool belongs(pid_t pid, pid_t leader, uint32_t channel)
+{
+	pid_t parent, session;
+
+	for (int depth = 0; pid > 1 && depth < 1000; depth++) {
+		if (pid == leader)
+			return true;
+		if (!relations(pid, &parent, &session))
+			return false;
+		if (session == leader || has_mark(pid, channel))
+			return true;
+		pid = parent;
+	}
+	return false;
+}
+
+void dsec__agent_kill_tree(pid_t leader, uint32_t channel)
+{
+	for (int pass = 0; pass < PASSES; pass++) {
+		AUTO_CLOSEDIR DIR *dir = opendir("/proc");
+		int killed = 0;
+
+		if (!dir)
+			return;
+		for (struct dirent *e; (e = readdir(dir));) {
+			pid_t pid = isdigit((unsigned char)e->d_name[0]) ? (pid_t)strtol(e->d_name, NULL, 10) : 0;
+			pid_t parent, session;
+
+			/* pid 1 is the agent, and in its namespace a pid seen now cannot be recycled before it is
+			   reaped, which only the agent or the process's own parent does */
+			if (pid > 1 && relations(pid, &parent, &session) && belongs(pid, leader, channel))
+				killed += kill(pid, SIGKILL) == 0;
+		}
+		if (!killed)
+			return;
+	}
+}

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A connection that carries frames (struct dsec_frame of dsec/backend.h) over a stream socket: what has come and is not
+ * yet a whole frame, and what shall go and does not fit yet. Used by keeper, agent and library alike; never blocks.
+ */
+#ifndef DSEC__CHAN_H
+#define DSEC__CHAN_H
+
+#include <dsec/backend.h>
+
+#include "../util/wire.h"
+
+/* Frames between our own processes, beside the public ones of an exec channel. */
+enum {
+	/* library to keeper */
+	DSEC__FRAME_EXEC = 32,    /* struct dsec__request; the connection becomes the command's channel until its result */
+	DSEC__FRAME_CHANNEL = 33, /* flag FD: a further connection of the same rank */
+	DSEC__FRAME_STATS = 34,
+	DSEC__FRAME_STOP = 35,
+	/* keeper to library */
+	DSEC__FRAME_READY = 48, /* the sandbox takes commands; payload: its id */
+	DSEC__FRAME_STATS_REPLY = 49, /* struct dsec_sandbox_stats */
+	DSEC__FRAME_STOPPED = 50,
+	/* keeper to agent, `channel` is the number of the command */
+	DSEC__FRAME_START = 64, /* struct dsec__request; flag FD: cgroup.procs to join */
+	DSEC__FRAME_TAKEN = 65, /* uint32_t: so many bytes of output were taken */
+	DSEC__FRAME_KILL = 66,  /* end the tree as well as the agent can: there is no control group for it */
+	DSEC__FRAME_MOUNT = 70, /* flag FD: a detached mount; `channel` says which */
+	DSEC__FRAME_GO = 71, /* all is prepared: become the sandbox */
+	DSEC__FRAME_FORGET = 67, /* nobody waits for it any more: drop its output */
+	/* agent to keeper */
+	DSEC__FRAME_AGENT_READY = 80,
+	DSEC__FRAME_STARTED = 81,
+	DSEC__FRAME_ENDED = 82, /* struct dsec__ended */
+};
+
+/* dsec_frame.flags on our own sockets: one descriptor comes with the frame. */
+#define DSEC__FRAME_FD 1u
+
+/* Output that may be on its way from a command without being taken, and stdin without being read. Bytes. */
+#define DSEC__WINDOW (256u << 10)
+
+struct dsec__ended {
+	int32_t wait_status; /* as wait(2) gives it */
+	int32_t error;       /* a file transfer's errno, negative; else 0 */
+	uint64_t cpu_ns;     /* of the waited-for processes */
+	uint64_t memory_peak;
+};
+
+struct dsec__chan {
+	int fd;
+	struct dsec__buf in, out;
+	int fds[4]; /* received, not yet claimed, oldest first */
+	unsigned n_fds;
+	size_t in_used; /* bytes of `in` that were handed out as frames */
+	bool eof, broken;
+};
+
+#define DSEC__CHAN_NONE { .fd = -EBADF }
+
+void dsec__chan_init(struct dsec__chan *c, int take_fd);
+void dsec__chan_done(struct dsec__chan *c);
+
+/* Reads what is there. 0; sets eof at its end, broken on an error of the socket or of memory. */
+void dsec__chan_fill(struct dsec__chan *c);
+/*
+ * The next whole frame: its payload lies in the channel until the next fill. Returns false when there is none yet. A
+ * header that breaks the rules sets broken.
+ */
+bool dsec__chan_next(struct dsec__chan *c, struct dsec_frame *ret_frame, const uint8_t **ret_payload);
+/* The descriptor that came with a frame flagged FD, the caller's from now on; -EBADF if there is none. */
+int dsec__chan_claim_fd(struct dsec__chan *c);
+
+/* Queues a frame and sends what the socket takes. Memory failing sets broken. */
+void dsec__chan_send(struct dsec__chan *c, uint16_t type, uint32_t channel, const void *payload, size_t n);
+/* The same with one descriptor (borrowed). The queue must be empty or is waited for: use while the peer reads. */
+int dsec__chan_send_fd(struct dsec__chan *c, uint16_t type, uint32_t channel, const void *payload, size_t n, int fd);
+/* Sends what the socket takes of the queue. */
+void dsec__chan_flush(struct dsec__chan *c);
+static inline bool dsec__chan_pending(const struct dsec__chan *c)
+{
+	return c->out.len > 0;
+}
+
+/* Waits until the channel can be read (and flushes meanwhile). 1 readable, 0 timeout, -errno. timeout_ms -1: for ever. */
+int dsec__chan_wait(struct dsec__chan *c, int64_t timeout_ms);
+
+/* Milliseconds of CLOCK_BOOTTIME, for deadlines, and nanoseconds. */
+int64_t dsec__now_ms(void);
+uint64_t dsec__now_ns(void);
+
+#endif
