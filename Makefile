@@ -66,7 +66,7 @@ $(B)/obj/lib/node/helper_image.o: lib/node/helper_image.S $(B)/dsec-helper
 $(SO): $(CORE_OBJ) $(B)/obj/lib/node/helper_image.o $(B)/libdsec-core.a lib/libdsec.map
 	$(say) LINK $@
 	$(Q)$(CC) $(CFLAGS) -shared -pthread -Wl,-soname,libdsec.so.$(SOVERSION) -Wl,--version-script,lib/libdsec.map \
-		-Wl,-z,defs -Wl,-z,relro,-z,now -Wl,--gc-sections -Wl,--exclude-libs,ALL \
+		-Wl,-z,defs -Wl,-z,relro,-z,now -Wl,--gc-sections \
 		-o $@ $(CORE_OBJ) $(B)/obj/lib/node/helper_image.o $(B)/libdsec-core.a
 	$(Q)ln -sf libdsec.so $(B)/libdsec.so.$(SOVERSION)
 

@@ -14,7 +14,6 @@
 
 #include <err.h>
 #include <errno.h>
-#include <getopt.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,26 +49,49 @@ static const struct files *policy_act(const struct rollout *r, const struct dsec
  * Waiting. A sandbox or exec handle lends a descriptor that becomes readable when its next call will not block.
  */
 
+static void advance(struct loop *loop, struct rollout *r);
+
 static void watch(struct loop *loop, struct rollout *r, int fd)
 {
 	struct epoll_event event = { .events = EPOLLIN, .data.ptr = r };
 
 	if (epoll_ctl(loop->epoll, EPOLL_CTL_ADD, fd, &event) < 0)
 		err(1, "epoll_ctl");
+	r->fd = fd;
 }
 
-/* Before the handle is closed, or its descriptor number may be someone else's. */
-static void unwatch(struct loop *loop, int fd)
+/* Before the handle is closed, after which the descriptor's number may be someone else's. */
+static void unwatch(struct loop *loop, struct rollout *r)
 {
-	if (epoll_ctl(loop->epoll, EPOLL_CTL_DEL, fd, NULL) < 0)
+	if (r->fd >= 0 && epoll_ctl(loop->epoll, EPOLL_CTL_DEL, r->fd, NULL) < 0)
 		err(1, "epoll_ctl");
+	r->fd = -1;
+}
+
+/* After a call with NOWAIT. It may be done already, and a backend may have no descriptor: so ask once right away. */
+static void watch_sandbox(struct loop *loop, struct rollout *r)
+{
+	int fd = dsec_sandbox_fd(r->sandbox);
+
+	if (fd >= 0)
+		watch(loop, r, fd);
+	advance(loop, r);
+}
+
+static int ask_sandbox(struct loop *loop, struct rollout *r, struct dsec_error *err)
+{
+	int rc = dsec_sandbox_wait(r->sandbox, r->fd >= 0 ? 0 : -1, err);
+
+	if (rc != -ETIMEDOUT)
+		unwatch(loop, r);
+	return rc;
 }
 
 static void drop_exec(struct loop *loop, struct rollout *r)
 {
 	if (!r->exec)
 		return;
-	unwatch(loop, dsec_exec_fd(r->exec));
+	unwatch(loop, r);
 	dsec_exec_close(r->exec); /* if it still runs, its whole process tree ends */
 	r->exec = NULL;
 	if (r->state == RUNNING)
@@ -80,10 +102,17 @@ static void drop_exec(struct loop *loop, struct rollout *r)
  * The end of a rollout, reached from any state.
  */
 
-static void finish(struct loop *loop, struct rollout *r)
+static void close_sandbox(struct loop *loop, struct rollout *r)
 {
+	loop->open -= r->sandbox != NULL;
+	loop->live -= r->sandbox != NULL && r->ready_at > 0;
 	dsec_sandbox_close(r->sandbox);
 	r->sandbox = NULL;
+}
+
+static void finish(struct loop *loop, struct rollout *r)
+{
+	close_sandbox(loop, r);
 	r->state = DONE;
 	r->ended_at = now();
 	loop->done++;
@@ -102,27 +131,23 @@ static void begin_stop(struct loop *loop, struct rollout *r)
 	if (dsec_sandbox_stop(r->sandbox, DSEC_SANDBOX_NOWAIT, &err) < 0) {
 		report_error(loop, r, "stop", &err);
 		loop->stop_failures++;
-		loop->live -= r->ready_at > 0;
 		finish(loop, r);
 		return;
 	}
-	watch(loop, r, dsec_sandbox_fd(r->sandbox));
+	watch_sandbox(loop, r);
 }
 
 static void on_stopping(struct loop *loop, struct rollout *r)
 {
 	struct dsec_error err = { 0 };
-	int fd = dsec_sandbox_fd(r->sandbox);
-	int rc = dsec_sandbox_wait(r->sandbox, 0, &err);
+	int rc = ask_sandbox(loop, r, &err);
 
 	if (rc == -ETIMEDOUT)
 		return;
-	unwatch(loop, fd);
 	if (rc < 0) {
 		report_error(loop, r, "stop", &err);
 		loop->stop_failures++;
 	}
-	loop->live -= r->ready_at > 0;
 	finish(loop, r);
 }
 
@@ -291,10 +316,11 @@ static bool begin_create(struct loop *loop, struct rollout *r)
 	r->created_at = now();
 	if (dsec_sandbox_create(loop->node, &opts, &r->sandbox, &err) == 0) {
 		r->state = CREATING;
-		watch(loop, r, dsec_sandbox_fd(r->sandbox));
+		loop->open++;
+		watch_sandbox(loop, r);
 		return true;
 	}
-	if (err.flags & DSEC_ERROR_RETRY && loop->live > 0)
+	if (err.flags & DSEC_ERROR_RETRY && loop->open > 0)
 		return false;
 	r->outcome = OUTCOME_INFRASTRUCTURE;
 	r->error = err;
@@ -306,12 +332,10 @@ static bool begin_create(struct loop *loop, struct rollout *r)
 static void on_creating(struct loop *loop, struct rollout *r)
 {
 	struct dsec_error err = { 0 };
-	int fd = dsec_sandbox_fd(r->sandbox);
-	int rc = dsec_sandbox_wait(r->sandbox, 0, &err);
+	int rc = ask_sandbox(loop, r, &err);
 
 	if (rc == -ETIMEDOUT)
 		return;
-	unwatch(loop, fd);
 	if (rc == 0) {
 		r->ready_at = loop->last_ready_at = now();
 		loop->created++;
@@ -320,9 +344,8 @@ static void on_creating(struct loop *loop, struct rollout *r)
 		begin_step(loop, r, NULL);
 		return;
 	}
-	dsec_sandbox_close(r->sandbox);
-	r->sandbox = NULL;
-	if (err.flags & DSEC_ERROR_RETRY && loop->live > 0) {
+	close_sandbox(loop, r);
+	if (err.flags & DSEC_ERROR_RETRY && loop->open > 0) {
 		r->state = TO_CREATE;
 		STAILQ_INSERT_TAIL(&loop->to_create, r, link);
 		return;
@@ -400,7 +423,7 @@ static void interrupt(struct loop *loop)
 			continue;
 		r->outcome = OUTCOME_NONE;
 		if (r->state == CREATING)
-			unwatch(loop, dsec_sandbox_fd(r->sandbox));
+			unwatch(loop, r);
 		if (r->state == TO_CREATE)
 			finish(loop, r);
 		else
@@ -466,11 +489,24 @@ static void loop_close(struct loop *loop)
 	dsec_node_close(loop->node);
 }
 
-/* Rollout i of a prompt follows attempt i of its task, round and round. The seed only mixes the order of creation. */
+/* With a seed the tasks are drawn in another order. */
+static void mix_tasks(struct tasks *tasks, uint64_t seed)
+{
+	for (size_t i = tasks->n - 1; seed && i > 0; i--) {
+		struct task t = tasks->items[i];
+		size_t other;
+
+		seed = seed * 6364136223846793005u + 1442695040888963407u;
+		other = (seed >> 33) % (i + 1);
+		tasks->items[i] = tasks->items[other];
+		tasks->items[other] = t;
+	}
+}
+
+/* Rollout i of a prompt follows attempt i of its task, round and round. Few prompts are spread over all tasks. */
 static void add_rollouts(struct loop *loop, const struct tasks *tasks)
 {
 	const struct options *o = loop->options;
-	uint64_t seed = o->seed;
 
 	loop->n = o->prompts * o->rollouts;
 	loop->rollouts = calloc(loop->n, sizeof(*loop->rollouts));
@@ -479,14 +515,37 @@ static void add_rollouts(struct loop *loop, const struct tasks *tasks)
 	for (size_t i = 0; i < loop->n; i++) {
 		struct rollout *r = &loop->rollouts[i];
 
+		r->fd = -1;
 		r->prompt = i / o->rollouts;
 		r->index = i % o->rollouts;
-		r->task = &tasks->items[r->prompt % tasks->n];
+		r->task = &tasks->items[o->prompts < tasks->n ? r->prompt * tasks->n / o->prompts
+							     : r->prompt % tasks->n];
 		r->attempt = &r->task->attempts[r->index % r->task->n_attempts];
-		seed = seed * 6364136223846793005u + (o->seed ? 1442695040888963407u : 0);
-		if (seed >> 63)
-			STAILQ_INSERT_HEAD(&loop->to_create, r, link);
-		else
-			STAILQ_INSERT_TAIL(&loop->to_create, r, link);
+		STAILQ_INSERT_TAIL(&loop->to_create, r, link);
 	}
+}
+
+int main(int argc, char **argv)
+{
+	struct options options;
+	struct tasks tasks = { 0 };
+	struct loop loop = { .options = &options };
+	bool failed = false;
+
+	options_parse(&options, argc, argv);
+	tasks_load(&tasks, options.tasks, WORKDIR);
+	mix_tasks(&tasks, options.seed);
+	loop_open(&loop);
+	add_rollouts(&loop, &tasks);
+	loop_run(&loop);
+
+	report_table(&loop);
+	if (options.json && report_json(&loop, options.json) < 0)
+		err(1, "%s", options.json);
+	for (size_t i = 0; i < loop.n; i++)
+		failed |= loop.rollouts[i].outcome == OUTCOME_INFRASTRUCTURE;
+	failed |= loop.stop_failures > 0;
+	loop_close(&loop);
+	tasks_free(&tasks);
+	return loop.interrupted ? 130 : failed ? 1 : 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What rollout.c (the loop) and rollout_report.c (what it prints) share. */
+/* What rollout.c (the loop) and rollout_report.c (its command line and all that it prints) share. */
 #ifndef EXAMPLES_ROLLOUT_H
 #define EXAMPLES_ROLLOUT_H
 
@@ -47,6 +47,7 @@ struct rollout {
 	size_t file;  /* next file of this step */
 	struct dsec_sandbox *sandbox;
 	struct dsec_exec *exec;
+	int fd; /* what it waits for in the epoll, lent by one of the two; -1: nothing */
 	struct dsec_error error; /* with OUTCOME_INFRASTRUCTURE */
 	double advantage;
 	double created_at, ready_at, first_at, ended_at; /* seconds; 0: not yet. first_at: result of the first exec */
@@ -80,7 +81,8 @@ struct loop {
 	int signals;
 	struct queue to_create;
 	struct queue to_run;
-	size_t live; /* sandboxes */
+	size_t open; /* sandboxes with a handle */
+	size_t live; /* sandboxes that take commands */
 	size_t live_peak;
 	size_t running; /* commands */
 	size_t done;
@@ -93,6 +95,9 @@ struct loop {
 };
 
 double now(void);
+
+/* Fills `o` from the command line; ends the program on --help or a mistake. */
+void options_parse(struct options *o, int argc, char **argv);
 
 static inline bool has_reward(const struct rollout *r)
 {

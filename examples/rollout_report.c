@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* What rollout prints: progress, errors, the table, the JSON file; and the advantages, which are a trainer's output. */
+/*
+ * Rollout's words: its command line, progress, errors, the table with each group's advantages, the JSON file. Only the
+ * advantages are of interest to a trainer.
+ */
 #include "rollout.h"
 
+#include <err.h>
+#include <getopt.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 static const char *const outcome_names[N_OUTCOMES] = {
 	[OUTCOME_NONE] = "interrupted",
@@ -238,4 +244,132 @@ int report_json(const struct loop *loop, const char *path)
 	for (size_t i = 0; i < loop->n; i++)
 		json_rollout(f, &loop->rollouts[i]);
 	return fclose(f) == 0 ? 0 : -1;
+}
+
+/*
+ * The command line.
+ */
+
+static const struct option long_options[] = {
+	{ "prompts", required_argument, NULL, 'p' }, { "rollouts", required_argument, NULL, 'n' },
+	{ "tasks", required_argument, NULL, 't' },   { "timeout", required_argument, NULL, 'T' },
+	{ "memory", required_argument, NULL, 'm' },  { "jobs", required_argument, NULL, 'j' },
+	{ "image", required_argument, NULL, 'i' },   { "backend", required_argument, NULL, 'b' },
+	{ "seed", required_argument, NULL, 's' },    { "json", required_argument, NULL, 'o' },
+	{ "quiet", no_argument, NULL, 'q' },	     { "help", no_argument, NULL, 'h' },
+	{ 0 },
+};
+
+static const char help[] =
+	"usage: rollout [options]\n"
+	"Runs a scripted policy on coding tasks, each rollout in a sandbox of its own.\n\n"
+	"  -p, --prompts G     tasks (8)\n"
+	"  -n, --rollouts N    rollouts of each task (8)\n"
+	"  -t, --tasks DIR     task tree (examples/tasks)\n"
+	"  -T, --timeout S     seconds that the tests may take (5)\n"
+	"  -m, --memory SIZE   memory of each sandbox (256M)\n"
+	"  -j, --jobs N        test commands that run at once (twice the CPUs)\n"
+	"  -i, --image IMAGE   \"host\" (default) or the directory of a root file system\n"
+	"  -b, --backend NAME  how sandboxes are isolated (container)\n"
+	"  -s, --seed N        draws the tasks in another order (0: as they lie)\n"
+	"  -o, --json FILE     one JSON object per rollout\n"
+	"  -q, --quiet         no progress\n\n"
+	"Exit code: 0, 1 after a failure that is not the policy's, 130 after an interrupt.\n";
+
+static uint64_t parse_number(const char *option, const char *text, uint64_t min, uint64_t max)
+{
+	char *end;
+	unsigned long long v = strtoull(text, &end, 10);
+
+	if (end == text || *end || *text == '-' || v < min || v > max)
+		errx(2, "--%s: \"%s\" is no number from %llu to %llu", option, text, (unsigned long long)min,
+		     (unsigned long long)max);
+	return v;
+}
+
+static uint64_t parse_size(const char *text)
+{
+	static const char units[] = "KMGT";
+	char *end;
+	unsigned long long v = strtoull(text, &end, 10);
+	const char *unit = *end ? strchr(units, *end) : NULL;
+
+	if (end == text || *text == '-' || (*end && (!unit || end[1])))
+		errx(2, "--memory: \"%s\" is no size such as 256M", text);
+	return v << (unit ? 10 * (unit - units + 1) : 0);
+}
+
+static uint64_t parse_seconds(const char *text)
+{
+	char *end;
+	double s = strtod(text, &end);
+
+	if (end == text || *end || !(s >= 0.001 && s <= 1e6))
+		errx(2, "--timeout: \"%s\" is no number of seconds from 0.001", text);
+	return (uint64_t)(s * 1000);
+}
+
+static void set_option(struct options *o, int c)
+{
+	switch (c) {
+	case 'p':
+		o->prompts = parse_number("prompts", optarg, 1, 100000);
+		break;
+	case 'n':
+		o->rollouts = parse_number("rollouts", optarg, 1, 100000);
+		break;
+	case 't':
+		o->tasks = optarg;
+		break;
+	case 'T':
+		o->timeout_ms = parse_seconds(optarg);
+		break;
+	case 'm':
+		o->memory_bytes = parse_size(optarg);
+		break;
+	case 'j':
+		o->jobs = parse_number("jobs", optarg, 1, 100000);
+		break;
+	case 'i':
+		o->image = optarg;
+		break;
+	case 'b':
+		o->backend = optarg;
+		break;
+	case 's':
+		o->seed = parse_number("seed", optarg, 0, UINT64_MAX);
+		break;
+	case 'o':
+		o->json = optarg;
+		break;
+	case 'q':
+		o->quiet = true;
+		break;
+	case 'h':
+		fputs(help, stdout);
+		exit(0);
+	default:
+		exit(2); /* getopt has said why */
+	}
+}
+
+void options_parse(struct options *o, int argc, char **argv)
+{
+	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	int c;
+
+	*o = (struct options){
+		.prompts = 8,
+		.rollouts = 8,
+		.jobs = cpus > 0 ? 2 * (size_t)cpus : 2,
+		.timeout_ms = 5000,
+		.memory_bytes = 256u << 20,
+		.tasks = "examples/tasks",
+		.backend = "container",
+		.image = "host",
+	};
+	while ((c = getopt_long(argc, argv, "p:n:t:T:m:j:i:b:s:o:qh", long_options, NULL)) != -1)
+		set_option(o, c);
+	if (optind < argc)
+		errx(2, "\"%s\" is no option (try --help)", argv[optind]);
 }

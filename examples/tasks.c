@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Reads the task tree (tasks.h). Plain POSIX; nothing here knows of dsec. */
+#ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* vasprintf */
+#endif
 #include "tasks.h"
 
 #include <dirent.h>

@@ -86,7 +86,7 @@ static int stage_network(const struct dsec__spec *spec, struct dsec_error *err)
 	return 0;
 }
 
-static int stage_root(const struct dsec__container *b, struct dsec__rootfs *fs, struct dsec_error *err)
+static int stage_root(const struct dsec__container *b, struct dsec__rootfs *fs, int staging, struct dsec_error *err)
 {
 	const struct dsec__state *st = &b->launcher->state;
 	char path[PATH_MAX + 64];
@@ -99,10 +99,7 @@ static int stage_root(const struct dsec__container *b, struct dsec__rootfs *fs, 
 		plan.top_dir = b->spec->top == DSEC_TOP_DISK ? path : NULL;
 		r = dsec__rootfs_build(fs, &plan, err);
 	}
-	if (r < 0)
-		return r;
-	(void)snprintf(path, sizeof path, "%s/mnt", st->root); /* fits */
-	return dsec__rootfs_enter(fs, b->image, b->spec, path, err);
+	return r < 0 ? r : dsec__rootfs_enter(fs, b->image, b->spec, staging, err);
 }
 
 static int make_workdir(const struct dsec__spec *spec, struct dsec_error *err)
@@ -129,14 +126,20 @@ static int make_workdir(const struct dsec__spec *spec, struct dsec_error *err)
 	return 0;
 }
 
-/* Only the connection is kept, on descriptor 3: what the keeper holds open is not ours to see. */
-static int stage_descriptors(int socket)
+/* Only the connection is kept, on descriptor 3: what the keeper holds open is not ours to see. The state directory is
+   opened while we may: the sandbox's root has no right to it. */
+static int stage_descriptors(const struct dsec__container *b)
 {
+	char path[PATH_MAX + 8];
+
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || prctl(PR_SET_NAME, "dsec-agent") < 0)
 		return -errno;
-	if (socket != 3 && dup2(socket, 3) < 0)
+	if (b->socket != 3 && dup2(b->socket, 3) < 0)
 		return -errno;
-	return close_range(4, ~0u, 0) < 0 || fcntl(3, F_SETFD, FD_CLOEXEC) < 0 ? -errno : 0;
+	if (close_range(4, ~0u, 0) < 0 || fcntl(3, F_SETFD, FD_CLOEXEC) < 0)
+		return -errno;
+	(void)snprintf(path, sizeof path, "%s/mnt", b->launcher->state.root); /* fits */
+	return open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 }
 
 void dsec__container_main(const struct dsec__container *b)
@@ -144,9 +147,10 @@ void dsec__container_main(const struct dsec__container *b)
 	struct dsec_error err = { 0 };
 	struct dsec__rootfs fs;
 	struct dsec__chan c;
+	int staging = stage_descriptors(b);
 	int r;
 
-	if (stage_descriptors(b->socket) < 0)
+	if (staging < 0)
 		_exit(1);
 	dsec__rootfs_none(&fs);
 	dsec__chan_init(&c, 3);
@@ -156,8 +160,9 @@ void dsec__container_main(const struct dsec__container *b)
 	if (r == 0)
 		r = stage_network(b->spec, &err);
 	if (r == 0)
-		r = stage_root(b, &fs, &err);
+		r = stage_root(b, &fs, staging, &err);
 	dsec__rootfs_done(&fs);
+	dsec__closep(&staging);
 	if (r == 0)
 		r = make_workdir(b->spec, &err);
 	if (r == 0)

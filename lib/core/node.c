@@ -131,7 +131,7 @@ int dsec_node_list(struct dsec_node *node, struct dsec_sandbox_info *infos, size
 		   struct dsec_error *err)
 {
 	AUTO_FREE struct dsec_sandbox_info *all = NULL;
-	size_t n;
+	size_t n = 0;
 	int r = dsec__owner_check(node, err);
 
 	if (r == 0 && n_infos && (!infos || !info_sz))

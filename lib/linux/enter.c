@@ -145,23 +145,35 @@ static int stage_kernel(int root, const struct dsec__spec *spec, struct dsec_err
 
 /*
  * No further namespaces below ours: the count is per user namespace, and root of a nested one would have every capability
- * over what it makes. Backs up the system call filter. Absent files: a kernel without that kind of namespace.
+ * over what it makes. Backs up the system call filter. Opened before /proc/sys is made read-only, written at the very
+ * end: even a detached mount needs a mount namespace while it is being made. Absent files: a kernel without that kind.
  */
-static int forbid_namespaces(int root, struct dsec_error *err)
+static const char *const kinds[] = { "user", "mnt", "pid", "net", "ipc", "uts", "cgroup", "time" };
+
+static void limits_closep(int (*fds)[ARRAY_LEN(kinds)])
 {
-	static const char *const limits[] = { "user", "mnt", "pid", "net", "ipc", "uts", "cgroup", "time" };
+	for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
+		dsec__closep(&(*fds)[i]);
+}
 
-	for (size_t i = 0; i < ARRAY_LEN(limits); i++) {
+static int limits_open(int root, int fds[ARRAY_LEN(kinds)], struct dsec_error *err)
+{
+	for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
 		char path[64];
-		AUTO_CLOSE int fd = -EBADF;
 
-		(void)snprintf(path, sizeof path, "proc/sys/user/max_%s_namespaces", limits[i]); /* fits */
-		fd = beneath(root, path, O_WRONLY);
-		if (fd < 0 && errno == ENOENT)
-			continue;
-		if (fd < 0 || write(fd, "0", 1) != 1)
-			return dsec__fail(err, -errno, DSEC_STEP_SECURITY, "write \"/%s\"", path);
+		(void)snprintf(path, sizeof path, "proc/sys/user/max_%s_namespaces", kinds[i]); /* fits */
+		fds[i] = beneath(root, path, O_WRONLY);
+		if (fds[i] < 0 && errno != ENOENT)
+			return dsec__fail(err, -errno, DSEC_STEP_SECURITY, "open \"/%s\"", path);
 	}
+	return 0;
+}
+
+static int limits_write(const int fds[ARRAY_LEN(kinds)], struct dsec_error *err)
+{
+	for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
+		if (fds[i] >= 0 && write(fds[i], "0", 1) != 1)
+			return dsec__fail(err, -errno, DSEC_STEP_SECURITY, "forbid further %s namespaces", kinds[i]);
 	return 0;
 }
 
@@ -262,24 +274,27 @@ static int stage_pivot(int root, struct dsec_error *err)
 }
 
 int dsec__rootfs_enter(const struct dsec__rootfs *fs, const struct dsec__image *image, const struct dsec__spec *spec,
-		       const char *staging, struct dsec_error *err)
+		       int staging, struct dsec_error *err)
 {
-	AUTO_CLOSE int root = -EBADF;
+	CLEANUP(limits_closep) int limits[ARRAY_LEN(kinds)];
+	int root = fs->root; /* once attached, the descriptor is that of the new root */
 	int r;
+
+	for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
+		limits[i] = -EBADF;
 
 	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
 		return dsec__fail(err, -errno, DSEC_STEP_MOUNT, "make mounts private");
-	if (move_mount(fs->root, "", AT_FDCWD, staging, MOVE_MOUNT_F_EMPTY_PATH) < 0)
-		return dsec__fail(err, -errno, DSEC_STEP_MOUNT, "attach the root over \"%s\"", staging);
-	root = open(staging, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (root < 0)
-		return dsec__fail(err, -errno, DSEC_STEP_MOUNT, "open \"%s\"", staging);
+	if (move_mount(root, "", staging, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0)
+		return dsec__fail(err, -errno, DSEC_STEP_MOUNT, "attach the root");
 	r = stage_attach(root, fs, image, err);
 	if (r == 0)
 		r = stage_kernel(root, spec, err);
 	if (r == 0)
-		r = forbid_namespaces(root, err);
+		r = limits_open(root, limits, err);
 	if (r == 0)
 		r = stage_mask(root, spec->network == DSEC_NETWORK_HOST, err);
-	return r < 0 ? r : stage_pivot(root, err);
+	if (r == 0)
+		r = stage_pivot(root, err);
+	return r < 0 ? r : limits_write(limits, err);
 }

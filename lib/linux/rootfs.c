@@ -24,14 +24,22 @@ void dsec__rootfs_none(struct dsec__rootfs *fs)
 	fs->root = fs->dev = -EBADF;
 	for (size_t i = 0; i < ARRAY_LEN(fs->trees); i++)
 		fs->trees[i] = -EBADF;
+	fs->n_held = 0;
 }
 
-void dsec__rootfs_done(struct dsec__rootfs *fs)
+void dsec__rootfs_sent(struct dsec__rootfs *fs)
 {
 	dsec__closep(&fs->root);
 	dsec__closep(&fs->dev);
 	for (size_t i = 0; i < ARRAY_LEN(fs->trees); i++)
 		dsec__closep(&fs->trees[i]);
+}
+
+void dsec__rootfs_done(struct dsec__rootfs *fs)
+{
+	dsec__rootfs_sent(fs);
+	while (fs->n_held)
+		dsec__closep(&fs->held[--fs->n_held]);
 }
 
 static int set_number(int fs, const char *key, uint64_t value)
@@ -159,11 +167,12 @@ static int layer_open(const char *source, const struct dsec__rootfs_plan *plan, 
 }
 
 /* Overlay of one layer; `slot` tells its upper and work directories in the top apart from those of other trees. */
-static int overlay_new(const char *source, int top, unsigned int slot, const struct dsec__rootfs_plan *plan,
-		       struct dsec_error *err)
+static int overlay_new(const char *source, unsigned int slot, struct dsec__rootfs *held,
+		       const struct dsec__rootfs_plan *plan, struct dsec_error *err)
 {
 	char names[2][8];
-	AUTO_CLOSE int layer = layer_open(source, plan, err);
+	int layer = layer_open(source, plan, err);
+	int top = held->held[0];
 	AUTO_CLOSE int upper = -EBADF;
 	AUTO_CLOSE int work = -EBADF;
 	AUTO_CLOSE int fs = -EBADF;
@@ -171,6 +180,7 @@ static int overlay_new(const char *source, int top, unsigned int slot, const str
 
 	if (layer < 0)
 		return layer;
+	held->held[held->n_held++] = layer;
 	(void)snprintf(names[0], sizeof names[0], "u%u", slot); /* one digit: there are at most nine trees */
 	(void)snprintf(names[1], sizeof names[1], "w%u", slot);
 	upper = top_dir(top, names[0], plan->first_id, err);
@@ -198,17 +208,18 @@ static int overlay_new(const char *source, int top, unsigned int slot, const str
 
 int dsec__rootfs_build(struct dsec__rootfs *ret_fs, const struct dsec__rootfs_plan *plan, struct dsec_error *err)
 {
-	__attribute__((cleanup(dsec__rootfs_done))) struct dsec__rootfs fs;
-	AUTO_CLOSE int top = top_open(plan, err);
+	CLEANUP(dsec__rootfs_done) struct dsec__rootfs fs;
+	int top = top_open(plan, err);
 
 	dsec__rootfs_none(&fs);
 	if (top < 0)
 		return top;
-	fs.root = overlay_new(plan->image->root, top, 0, plan, err);
+	fs.held[fs.n_held++] = top;
+	fs.root = overlay_new(plan->image->root, 0, &fs, plan, err);
 	if (fs.root < 0)
 		return fs.root;
 	for (size_t i = 0; i < plan->image->n_trees; i++) {
-		fs.trees[i] = overlay_new(plan->image->trees[i].source, top, (unsigned int)i + 1, plan, err);
+		fs.trees[i] = overlay_new(plan->image->trees[i].source, (unsigned int)i + 1, &fs, plan, err);
 		if (fs.trees[i] < 0)
 			return fs.trees[i];
 	}

@@ -20,6 +20,10 @@ struct dsec__rootfs {
 	int root;                                                     /* detached mounts, -EBADF where there is none */
 	int trees[ARRAY_LEN(((struct dsec__image *)0)->trees)];
 	int dev;
+	/* What the overlays were made from. Letting go of a detached mount waits for the kernel (an RCU grace period each), so
+	   the keeper holds these until it exits. */
+	int held[ARRAY_LEN(((struct dsec__image *)0)->trees) + 2];
+	size_t n_held;
 };
 
 struct dsec__rootfs_plan {
@@ -32,6 +36,8 @@ struct dsec__rootfs_plan {
 };
 
 void dsec__rootfs_none(struct dsec__rootfs *fs);
+/* Closes the mounts that were sent away. */
+void dsec__rootfs_sent(struct dsec__rootfs *fs);
 void dsec__rootfs_done(struct dsec__rootfs *fs);
 
 /* A detached, read-only tmpfs with the six harmless device nodes, made once and cloned for each sandbox. Privileged. */
@@ -40,10 +46,10 @@ int dsec__rootfs_dev(struct dsec_error *err);
 int dsec__rootfs_build(struct dsec__rootfs *ret_fs, const struct dsec__rootfs_plan *plan, struct dsec_error *err);
 
 /*
- * Attaches fs over `staging` (an existing directory), completes it and pivots into it. Afterwards nothing of the former
+ * Attaches fs over `staging` (descriptor of a directory, opened in this mount namespace), completes it and pivots into it. Afterwards nothing of the former
  * root can be reached by path. The working directory is "/".
  */
 int dsec__rootfs_enter(const struct dsec__rootfs *fs, const struct dsec__image *image, const struct dsec__spec *spec,
-		       const char *staging, struct dsec_error *err);
+		       int staging, struct dsec_error *err);
 
 #endif

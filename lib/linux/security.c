@@ -84,22 +84,26 @@ static int stage_limits(struct dsec_error *err)
 }
 
 /*
- * Afterwards: inheritable and ambient sets are empty; bounding, permitted and effective sets are the table's. Must come
- * before no-new-privileges and the filter only by habit: it needs CAP_SETPCAP alone, which the table keeps.
+ * Afterwards: inheritable and ambient sets are empty; bounding, permitted and effective sets are the table's. The
+ * bounding set goes first, while CAP_SETPCAP is certain. libcap-ng would do that part too, and read /proc twice for it.
  */
 static int stage_capabilities(struct dsec_error *err)
 {
-	const capng_type_t types = CAPNG_EFFECTIVE | CAPNG_PERMITTED | CAPNG_BOUNDING_SET;
-	int r;
-
-	capng_clear(CAPNG_SELECT_ALL);
+	capng_clear(CAPNG_SELECT_CAPS);
 	for (size_t i = 0; i < ARRAY_LEN(capabilities); i++)
-		if (capng_update(CAPNG_ADD, types, capabilities[i].cap) < 0)
+		if (capng_update(CAPNG_ADD, CAPNG_EFFECTIVE | CAPNG_PERMITTED, capabilities[i].cap) < 0)
 			return dsec__fail(err, -EINVAL, DSEC_STEP_SECURITY, "add capability %u", capabilities[i].cap);
-	errno = 0;
-	r = capng_apply(CAPNG_SELECT_ALL);
-	if (r < 0)
-		return dsec__fail(err, errno ? -errno : -EPERM, DSEC_STEP_SECURITY, "capng_apply (%d)", r);
+	for (unsigned int cap = 0; cap <= CAP_LAST_CAP || prctl(PR_CAPBSET_READ, cap, 0, 0, 0) >= 0; cap++) {
+		if (capng_have_capability(CAPNG_PERMITTED, cap))
+			continue;
+		/* EINVAL: headers know more capabilities than this kernel; the loop also goes on where it is the reverse. */
+		if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0 && errno != EINVAL)
+			return dsec__fail(err, -errno, DSEC_STEP_SECURITY, "drop capability %u", cap);
+	}
+	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0)
+		return dsec__fail(err, -errno, DSEC_STEP_SECURITY, "clear the ambient capabilities");
+	if (capng_apply(CAPNG_SELECT_CAPS) < 0)
+		return dsec__fail(err, -errno, DSEC_STEP_SECURITY, "set the capabilities");
 	return 0;
 }
 

@@ -268,6 +268,7 @@ void dsec__keeper_main(struct launcher *l, const void *spec, size_t n, int take_
 	dsec__closep(&l->socket);                /* the trainer must see its launcher end */
 	k.launcher = l;
 	k.agent_death = k.listen_watch.fd = k.dir.fd = k.dir.lock = -EBADF;
+	dsec__rootfs_none(&k.rootfs);
 	dsec__chan_init(&k.agent, -EBADF);
 	r = start(&k, spec, n, &err);
 	keeper_conn_add(&k, take_conn, true);

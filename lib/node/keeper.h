@@ -12,6 +12,7 @@
 
 #include "../image/image.h"
 #include "../io/chan.h"
+#include "../linux/rootfs.h"
 #include "launcher.h"
 
 struct keeper;
@@ -63,6 +64,7 @@ struct keeper {
 	struct dsec__image image;
 	struct dsec__sbdir dir;
 	struct dsec__cgroup cgroup;
+	struct dsec__rootfs rootfs; /* what it holds; the mounts themselves are the agent's */
 	bool has_cgroup, has_dir;
 	pid_t agent_pid;
 	int agent_death; /* pidfd */

@@ -94,14 +94,13 @@ static int map_ids(struct keeper *k, struct dsec_error *err)
 
 static int send_root(struct keeper *k, struct dsec_error *err)
 {
-	__attribute__((cleanup(dsec__rootfs_done))) struct dsec__rootfs fs;
+	struct dsec__rootfs *fs = &k->rootfs;
 	struct dsec__rootfs_plan plan = { .image = &k->image, .spec = &k->spec, .first_id = first_id(k),
 					  .dev = k->launcher->dev, .userns = -EBADF };
 	char path[PATH_MAX + 64];
 	AUTO_CLOSE int userns = -EBADF;
 	int r;
 
-	dsec__rootfs_none(&fs);
 	(void)snprintf(path, sizeof path, "/proc/%d/ns/user", k->agent_pid); /* fits */
 	userns = open(path, O_RDONLY | O_CLOEXEC);
 	if (userns < 0)
@@ -109,14 +108,15 @@ static int send_root(struct keeper *k, struct dsec_error *err)
 	plan.userns = userns;
 	(void)snprintf(path, sizeof path, "/proc/self/fd/%d/top", k->dir.fd); /* fits */
 	plan.top_dir = k->spec.top == DSEC_TOP_DISK ? path : NULL;
-	r = dsec__rootfs_build(&fs, &plan, err);
+	r = dsec__rootfs_build(fs, &plan, err);
 	if (r < 0)
 		return r;
-	r = dsec__chan_send_fd(&k->agent, DSEC__FRAME_MOUNT, DSEC__MOUNT_ROOT, NULL, 0, fs.root);
+	r = dsec__chan_send_fd(&k->agent, DSEC__FRAME_MOUNT, DSEC__MOUNT_ROOT, NULL, 0, fs->root);
 	for (uint32_t i = 0; r == 0 && i < k->image.n_trees; i++)
-		r = dsec__chan_send_fd(&k->agent, DSEC__FRAME_MOUNT, i, NULL, 0, fs.trees[i]);
+		r = dsec__chan_send_fd(&k->agent, DSEC__FRAME_MOUNT, i, NULL, 0, fs->trees[i]);
 	if (r == 0)
-		r = dsec__chan_send_fd(&k->agent, DSEC__FRAME_MOUNT, DSEC__MOUNT_DEV, NULL, 0, fs.dev);
+		r = dsec__chan_send_fd(&k->agent, DSEC__FRAME_MOUNT, DSEC__MOUNT_DEV, NULL, 0, fs->dev);
+	dsec__rootfs_sent(fs);
 	return r < 0 ? dsec__fail(err, r, DSEC_STEP_KEEPER, "send mounts to the agent") : 0;
 }
 

@@ -7,6 +7,7 @@ my $failures = 0;
 sub show {
     my ($x) = @_;
     return 'undef' unless defined $x;
+    $x = substr($x, 0, 60) . '...' . length($x) . ' in all' if length $x > 80;
     $x =~ s/([^ -~])/sprintf '\x%02x', ord $1/ge;
     return "'$x'";
 }

@@ -100,8 +100,7 @@ int main(void)
         if (!end)
             end = stop;
         blanks(&p, end);
-        if (parse(&p, end, &a) && blanks(&p, end) && parse(&p, end, &b)
-           )
+        if (parse(&p, end, &a) && blanks(&p, end) && parse(&p, end, &b))
             add(&a, &b);
         else
             puts("error");

@@ -18,7 +18,6 @@ sub vigenere {
     my ($text, $key, $decode) = @_;
     die "bad key\n" unless $key =~ /\A[A-Za-z]+\z/;
     my @by = map { ord($_) - ord 'a' } split //, lc $key;
-    my $i = 0;
     $text =~ s/([A-Za-z])/
         my $by = $by[$-[0] % @by];
         turn($1, $decode ? -$by : $by)/gex;

@@ -4,10 +4,12 @@ use warnings;
 
 sub encode {
     my ($text) = @_;
-    my $out = '';
-    while ($text =~ /\G((.)\2*)/gs) {
-        my ($run, $c) = ($1, $2);
-        my $n = length $run;
+    my ($out, $from) = ('', 0);
+    while ($text =~ /\G(.)/gcs) {
+        my $c = $1;
+        $text =~ /\G\Q$c\E+/gc;
+        my $n = pos($text) - $from;
+        $from = pos $text;
         $out .= $n if $n > 1;
         $out .= '\\' if $c =~ /[0-9\\]/;
         $out .= $c;

@@ -9,7 +9,7 @@ sed -n -e "s/$cr\$//" -e "s/^[ $tab]*//" -e "s/[ $tab]*\$//" -e '/^[#;]/d' \
     -e "s/^\[[ $tab]*\(.*\)\]\$/s:\1/" -e "/^s:/{s/[ $tab]*\$//;p;d;}" \
     -e "/=/{h;s/[ $tab]*=.*//;s/^/k:/;p;g;s/[^=]*=[ $tab]*//;s/^\"\(.*\)\"\$/\1/;s/^/v:/;p;}" "$1" | {
     in= hit= got=1
-    while IFS= read -r line; do
+    while IFS= read -r line || [ -n "$line" ]; do
         case $line in
         s:*) in=${line#s:} ;;
         k:*) hit=${line#k:} ;;

@@ -6,7 +6,7 @@ all=$(mktemp ./logsum.XXXXXX) || exit 3
 trap 'rm -f "$good" "$all"' EXIT
 
 # one space between the fields, none at the ends, no empty lines
-tr '\t' ' ' | sed -e 's/  */ /g' -e 's/^ //' -e 's/ $//' -e '/^$/d' >"$all"
+{ cat; echo; } | tr '\t' ' ' | sed -e 's/  */ /g' -e 's/^ //' -e 's/ $//' -e '/^$/d' >"$all"
 grep -E '^[^ ]+ [^ ]+ [^ ]+ [2-5][0-9][0-9] (-|[0-9]+)$' "$all" >"$good"
 
 n=$(wc -l <"$good")

@@ -28,6 +28,14 @@ normpath() (
 
 # relpath FROM TO: prints the path that leads from the directory FROM to TO.
 relpath() (
+    case $1 in
+    /*) ;;
+    *) return 2 ;;
+    esac
+    case $2 in
+    /*) ;;
+    *) return 2 ;;
+    esac
     from=$(normpath "$1")
     to=$(normpath "$2")
     from=${from%/}

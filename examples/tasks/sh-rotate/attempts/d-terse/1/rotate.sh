@@ -17,7 +17,7 @@ shift_up() {
 
 keep=$2
 # all numbers in use, the highest first
-for f in ./*; do
+for f in "./$base."*; do
     printf '%s\n' "${f#"./$base."}"
 done | grep -x '[1-9][0-9]*' | sort -rn | while read -r n; do shift_up "$n"; done
 mv "./$base" "./$base.1"
