@@ -120,13 +120,9 @@ static void finish(struct loop *loop, struct rollout *r)
 
 static void begin_stop(struct loop *loop, struct rollout *r)
 {
-	DSEC_INIT(struct dsec_sandbox_stats, stats);
 	struct dsec_error err = { 0 };
 
 	drop_exec(loop, r);
-	/* a round trip to the sandbox's keeper, which is outside it and answers whatever the sandbox does */
-	if (r->ready_at > 0 && dsec_sandbox_stats(r->sandbox, &stats, NULL) == 0 && stats.memory_peak != UINT64_MAX)
-		r->memory_peak = stats.memory_peak;
 	r->state = STOPPING;
 	if (dsec_sandbox_stop(r->sandbox, DSEC_SANDBOX_NOWAIT, &err) < 0) {
 		report_error(loop, r, "stop", &err);
@@ -275,6 +271,26 @@ static enum outcome outcome_of(const struct dsec_result *result)
 	}
 }
 
+/*
+ * Takes the sandbox's counters: a round trip to its keeper, which is outside it and answers whatever the sandbox does.
+ * The kernel may have killed the program and spared the shell that ran it, which then just exits with 137: so a failure
+ * with a new out-of-memory kill is one of memory.
+ */
+static void count_memory(struct rollout *r)
+{
+	DSEC_INIT(struct dsec_sandbox_stats, stats);
+
+	if (dsec_sandbox_stats(r->sandbox, &stats, NULL) < 0)
+		return; /* a backend without counters, or the next call says what is wrong */
+	if (stats.memory_peak != UINT64_MAX)
+		r->memory_peak = stats.memory_peak;
+	if (stats.oom_kills == UINT64_MAX)
+		return;
+	if (r->outcome == OUTCOME_FAILED && stats.oom_kills > r->oom_kills)
+		r->outcome = OUTCOME_OOM;
+	r->oom_kills = stats.oom_kills;
+}
+
 static void on_running(struct loop *loop, struct rollout *r)
 {
 	DSEC_INIT(struct dsec_result, result);
@@ -290,6 +306,7 @@ static void on_running(struct loop *loop, struct rollout *r)
 	}
 	r->outcome = outcome_of(&result);
 	r->cpu_ns += result.cpu_ns;
+	count_memory(r);
 	if (r->outcome == OUTCOME_INFRASTRUCTURE) {
 		err.code = -EPIPE;
 		(void)snprintf(err.text, sizeof(err.text), "the sandbox ended under the tests");
@@ -316,6 +333,7 @@ static bool begin_create(struct loop *loop, struct rollout *r)
 	r->created_at = now();
 	if (dsec_sandbox_create(loop->node, &opts, &r->sandbox, &err) == 0) {
 		r->state = CREATING;
+		loop->creating++;
 		loop->open++;
 		watch_sandbox(loop, r);
 		return true;
@@ -336,6 +354,7 @@ static void on_creating(struct loop *loop, struct rollout *r)
 
 	if (rc == -ETIMEDOUT)
 		return;
+	loop->creating--;
 	if (rc == 0) {
 		r->ready_at = loop->last_ready_at = now();
 		loop->created++;
@@ -386,16 +405,17 @@ static void advance(struct loop *loop, struct rollout *r)
 /* Begins what there is room for. */
 static void fill(struct loop *loop)
 {
+	const struct options *o = loop->options;
 	struct rollout *r;
 
-	while ((r = STAILQ_FIRST(&loop->to_create))) {
+	while (loop->creating < o->jobs && loop->open < loop->max_open && (r = STAILQ_FIRST(&loop->to_create))) {
 		STAILQ_REMOVE_HEAD(&loop->to_create, link);
 		if (!begin_create(loop, r)) {
 			STAILQ_INSERT_HEAD(&loop->to_create, r, link);
 			break;
 		}
 	}
-	while (loop->running < loop->options->jobs && (r = STAILQ_FIRST(&loop->to_run))) {
+	while (loop->running < o->jobs && (r = STAILQ_FIRST(&loop->to_run))) {
 		STAILQ_REMOVE_HEAD(&loop->to_run, link);
 		begin_run(loop, r);
 	}
@@ -436,10 +456,12 @@ static void loop_run(struct loop *loop)
 	struct epoll_event events[64];
 
 	loop->started_at = now();
-	while (loop->done < loop->n) {
+	for (;;) {
 		int n;
 
 		fill(loop);
+		if (loop->done == loop->n)
+			break;
 		n = epoll_wait(loop->epoll, events, 64, report_progress(loop, false));
 		if (n < 0 && errno != EINTR)
 			err(1, "epoll_wait");
@@ -460,11 +482,13 @@ static void loop_open(struct loop *loop)
 	struct dsec_error e;
 	sigset_t set;
 
-	/* a sandbox and its exec take a few descriptors each */
-	if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
-		files.rlim_cur = files.rlim_max;
-		(void)setrlimit(RLIMIT_NOFILE, &files); /* if it stays low, creates wait for room */
-	}
+	/* a sandbox and its exec take a descriptor each, two while they are made */
+	if (getrlimit(RLIMIT_NOFILE, &files) < 0)
+		err(1, "getrlimit");
+	files.rlim_cur = files.rlim_max;
+	if (setrlimit(RLIMIT_NOFILE, &files) < 0)
+		err(1, "setrlimit");
+	loop->max_open = files.rlim_max > 48 ? (files.rlim_max - 32) / 3 : 5;
 	if (dsec_node_open(&loop->node, NULL, &e) < 0)
 		errx(1, "open the node: %s: %s: %s", dsec_step_name(e.step), e.text, strerror(-e.code));
 	sigemptyset(&set);

@@ -53,6 +53,7 @@ struct rollout {
 	double created_at, ready_at, first_at, ended_at; /* seconds; 0: not yet. first_at: result of the first exec */
 	uint64_t cpu_ns;
 	uint64_t memory_peak; /* 0: not known */
+	uint64_t oom_kills;
 	STAILQ_ENTRY(rollout) link;
 };
 
@@ -82,8 +83,10 @@ struct loop {
 	struct queue to_create;
 	struct queue to_run;
 	size_t open; /* sandboxes with a handle */
+	size_t max_open; /* as many as descriptors suffice for */
 	size_t live; /* sandboxes that take commands */
 	size_t live_peak;
+	size_t creating;
 	size_t running; /* commands */
 	size_t done;
 	size_t stop_failures;

@@ -268,7 +268,7 @@ static const char help[] =
 	"  -t, --tasks DIR     task tree (examples/tasks)\n"
 	"  -T, --timeout S     seconds that the tests may take (5)\n"
 	"  -m, --memory SIZE   memory of each sandbox (256M)\n"
-	"  -j, --jobs N        test commands that run at once (twice the CPUs)\n"
+	"  -j, --jobs N        creates, and test commands, at once (twice the CPUs)\n"
 	"  -i, --image IMAGE   \"host\" (default) or the directory of a root file system\n"
 	"  -b, --backend NAME  how sandboxes are isolated (container)\n"
 	"  -s, --seed N        draws the tasks in another order (0: as they lie)\n"

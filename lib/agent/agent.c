@@ -231,7 +231,7 @@ static struct command *command_new(struct agent *a, uint32_t channel, uint32_t k
 	return c;
 }
 
-static void on_start(struct agent *a, uint32_t channel, const uint8_t *payload, size_t n, int cgroup_fd)
+static void on_start(struct agent *a, uint32_t channel, const uint8_t *payload, size_t n, int group, bool birth)
 {
 	struct dsec_error err = { 0 };
 	struct dsec__request q;
@@ -244,7 +244,7 @@ static void on_start(struct agent *a, uint32_t channel, const uint8_t *payload, 
 		return;
 	}
 	c = command_new(a, channel, q.kind);
-	r = c ? dsec__agent_spawn(a, c, &q, cgroup_fd, &err) :
+	r = c ? dsec__agent_spawn(a, c, &q, group, birth, &err) :
 		dsec__fail(&err, -ENOMEM, DSEC_STEP_MEMORY, "a command in the agent");
 	if (r < 0) {
 		if (c)
@@ -293,7 +293,7 @@ static void on_frame(struct agent *a, const struct dsec_frame *f, const uint8_t 
 	uint32_t number = 0;
 
 	if (f->type == DSEC__FRAME_START) {
-		on_start(a, f->channel, payload, f->len, fd);
+		on_start(a, f->channel, payload, f->len, fd, f->flags & DSEC__FRAME_BIRTH);
 		return;
 	}
 	if (!c)

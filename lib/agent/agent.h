@@ -53,8 +53,8 @@ struct agent {
 /* Runs until the keeper is gone; then exits, and the kernel ends the sandbox with its pid 1. Never returns. */
 _Noreturn void dsec__agent_run(int take_keeper_fd, const struct dsec__spec *spec, bool has_groups);
 
-/* spawn.c: starts the command of a request. cgroup_fd: cgroup.procs to join, or -EBADF; borrowed. */
-int dsec__agent_spawn(struct agent *a, struct command *c, const struct dsec__request *q, int cgroup_fd,
+/* spawn.c: starts the command of a request. group: borrowed; dsec__cgroup_exec_open() says what it is; -EBADF: none. */
+int dsec__agent_spawn(struct agent *a, struct command *c, const struct dsec__request *q, int group, bool birth,
 		      struct dsec_error *err);
 
 /* file.c: the child that reads or writes a file: stdin and stdout are in place. Exits with an errno value or 0. */

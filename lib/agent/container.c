@@ -134,6 +134,7 @@ static int stage_descriptors(const struct dsec__container *b)
 
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || prctl(PR_SET_NAME, "dsec-agent") < 0)
 		return -errno;
+	dsec__title_set("dsec-agent");
 	if (b->socket != 3 && dup2(b->socket, 3) < 0)
 		return -errno;
 	if (close_range(4, ~0u, 0) < 0 || fcntl(3, F_SETFD, FD_CLOEXEC) < 0)

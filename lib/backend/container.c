@@ -158,8 +158,10 @@ static int container_start(struct dsec_sandbox *sb, int64_t timeout_ms, struct d
 	struct dsec_error e;
 	int r = await(c, timeout_ms, &f, &payload);
 
-	if (r == DSEC__FRAME_READY)
+	if (r == DSEC__FRAME_READY && f.len == DSEC__ID_LEN) {
+		memcpy(sb->id, payload, DSEC__ID_LEN); /* one that was made ahead has an id of its own */
 		return 0;
+	}
 	if (r == -ETIMEDOUT)
 		return dsec__fail(err, r, DSEC_STEP_KEEPER, "sandbox \"%s\" is still being made", sb->id);
 	if (r == DSEC_FRAME_FAILED && f.len == sizeof e) {
@@ -169,7 +171,7 @@ static int container_start(struct dsec_sandbox *sb, int64_t timeout_ms, struct d
 			*err = e;
 		return e.code < 0 ? e.code : -EPROTO;
 	}
-	return dsec__fail(err, -EPIPE, DSEC_STEP_LAUNCHER, "the launcher or the keeper of \"%s\" died", sb->id);
+	return dsec__fail_retry(err, -EPIPE, DSEC_STEP_LAUNCHER, "the launcher or the keeper of \"%s\" died", sb->id);
 }
 
 /* Sends a frame whole: the keeper always reads, so this waits for nothing that may not come. */
@@ -209,7 +211,7 @@ static int channel_open(struct dsec_sandbox *sb, struct dsec_error *err)
 		return dsec__fail_retry(err, -errno, DSEC_STEP_KEEPER, "socketpair");
 	ours = pair[0];
 	theirs = pair[1];
-	r = dsec__chan_send_fd(&c->control, DSEC__FRAME_CHANNEL, 0, NULL, 0, theirs);
+	r = dsec__chan_send_fd(&c->control, DSEC__FRAME_CHANNEL, 0, 0, NULL, 0, theirs);
 	if (r < 0)
 		return dsec__fail_retry(err, -EPIPE, DSEC_STEP_KEEPER, "the keeper of \"%s\" is gone", sb->id);
 	return TAKE_FD(ours);

@@ -174,13 +174,15 @@ static int drain(struct dsec__chan *c)
 	return 0;
 }
 
-int dsec__chan_send_fd(struct dsec__chan *c, uint16_t type, uint32_t channel, const void *payload, size_t n, int fd)
+int dsec__chan_send_fd(struct dsec__chan *c, uint16_t type, uint16_t flags, uint32_t channel, const void *payload,
+		       size_t n, int fd)
 {
 	union {
 		char space[CMSG_SPACE(sizeof(int))];
 		struct cmsghdr align;
 	} ctl = { 0 };
-	struct dsec_frame f = { .len = (uint32_t)n, .type = type, .flags = DSEC__FRAME_FD, .channel = channel };
+	struct dsec_frame f = { .len = (uint32_t)n, .type = type, .flags = DSEC__FRAME_FD | flags,
+				.channel = channel };
 	struct iovec iov = { &f, sizeof f };
 	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &ctl, .msg_controllen = sizeof ctl };
 	struct cmsghdr *h = CMSG_FIRSTHDR(&msg);

@@ -22,7 +22,7 @@ enum {
 	DSEC__FRAME_STATS_REPLY = 49, /* struct dsec_sandbox_stats */
 	DSEC__FRAME_STOPPED = 50,
 	/* keeper to agent, `channel` is the number of the command */
-	DSEC__FRAME_START = 64, /* struct dsec__request; flag FD: cgroup.procs to join */
+	DSEC__FRAME_START = 64, /* struct dsec__request; flag FD: its control group, as dsec__cgroup_exec_open() gives it */
 	DSEC__FRAME_TAKEN = 65, /* uint32_t: so many bytes of output were taken */
 	DSEC__FRAME_KILL = 66,  /* end the tree as well as the agent can: there is no control group for it */
 	DSEC__FRAME_MOUNT = 70, /* flag FD: a detached mount; `channel` says which */
@@ -36,6 +36,8 @@ enum {
 
 /* dsec_frame.flags on our own sockets: one descriptor comes with the frame. */
 #define DSEC__FRAME_FD 1u
+/* START: that descriptor is a directory to be born in. */
+#define DSEC__FRAME_BIRTH 2u
 
 /* Output that may be on its way from a command without being taken, and stdin without being read. Bytes. */
 #define DSEC__WINDOW (256u << 10)
@@ -74,7 +76,8 @@ int dsec__chan_claim_fd(struct dsec__chan *c);
 /* Queues a frame and sends what the socket takes. Memory failing sets broken. */
 void dsec__chan_send(struct dsec__chan *c, uint16_t type, uint32_t channel, const void *payload, size_t n);
 /* The same with one descriptor (borrowed). The queue must be empty or is waited for: use while the peer reads. */
-int dsec__chan_send_fd(struct dsec__chan *c, uint16_t type, uint32_t channel, const void *payload, size_t n, int fd);
+int dsec__chan_send_fd(struct dsec__chan *c, uint16_t type, uint16_t flags, uint32_t channel, const void *payload,
+		       size_t n, int fd);
 /* Sends what the socket takes of the queue. */
 void dsec__chan_flush(struct dsec__chan *c);
 static inline bool dsec__chan_pending(const struct dsec__chan *c)

@@ -199,19 +199,25 @@ int dsec__cgroup_create(struct dsec__cgroup *cg, const struct dsec__cgroot *root
 		if (cg->fd[i] < 0)
 			r = dsec__fail(err, cg->fd[i], DSEC_STEP_CGROUP, "mkdir \"%.150s/%s\"", root->path[i], name);
 	}
-	if (r == 0)
+	if (r == 0 && limits)
 		r = set_limits(cg, limits, optional, err);
 	if (r < 0)
 		(void)dsec__cgroup_remove(cg, 0); /* empty, so it cannot be busy */
 	return r;
 }
 
-int dsec__cgroup_add(const struct dsec__cgroup *cg, pid_t pid, struct dsec_error *err)
+int dsec__cgroup_limit(const struct dsec__cgroup *cg, const struct dsec__cglimits *limits, bool optional,
+		       struct dsec_error *err)
+{
+	return set_limits(cg, limits, optional, err);
+}
+
+int dsec__cgroup_add(const struct dsec__cgroup *cg, pid_t pid, bool born, struct dsec_error *err)
 {
 	char text[16];
 
 	(void)snprintf(text, sizeof text, "%d", pid); /* fits */
-	for (int i = 0; i < DSEC__CG_MAX; i++) {
+	for (int i = born ? DSEC__CG_UNIFIED + 1 : 0; i < DSEC__CG_MAX; i++) {
 		int r = cg->fd[i] < 0 ? 0 : dsec__attr_write(cg->fd[i], "cgroup.procs", text);
 
 		if (r < 0)
@@ -436,26 +442,50 @@ static int exec_dir(const struct dsec__cgroup *cg)
 	return cg->root->exec < 0 ? -1 : cg->fd[cg->root->exec];
 }
 
-int dsec__cgroup_exec_open(const struct dsec__cgroup *cg, uint64_t seq, struct dsec_error *err)
+int dsec__cgroup_delegate(const struct dsec__cgroup *cg, uid_t owner, struct dsec_error *err)
+{
+	if (cg->root->exec == DSEC__CG_UNIFIED && owner &&
+	    fchownat(cg->fd[DSEC__CG_UNIFIED], "cgroup.procs", owner, (gid_t)-1, 0) < 0)
+		return dsec__fail(err, -errno, DSEC_STEP_CGROUP, "give \"%.150s/%s/cgroup.procs\" to %u",
+				  cg->root->path[DSEC__CG_UNIFIED], cg->name, owner);
+	return 0;
+}
+
+/* v2: the directory, for a birth in it. v1: cgroup.procs, to be written. */
+static int open_for_child(int dir, const char *name, bool v2, uid_t owner)
+{
+	AUTO_CLOSE int group = openat(dir, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (group < 0)
+		return -errno;
+	if (!v2) {
+		int fd = openat(group, "cgroup.procs", O_WRONLY | O_CLOEXEC);
+
+		return fd < 0 ? -errno : fd;
+	}
+	if (owner && fchownat(group, "cgroup.procs", owner, (gid_t)-1, 0) < 0)
+		return -errno;
+	return TAKE_FD(group);
+}
+
+int dsec__cgroup_exec_open(const struct dsec__cgroup *cg, uint64_t seq, uid_t owner, bool *ret_birth,
+			   struct dsec_error *err)
 {
 	int dir = exec_dir(cg);
-	char path[32 + sizeof "/cgroup.procs"];
 	char name[32];
 	int fd;
 
+	*ret_birth = cg->root->exec == DSEC__CG_UNIFIED;
 	if (dir < 0)
 		return dsec__fail(err, -ENOTSUP, DSEC_STEP_CGROUP, "no control group for commands (v1: %.80s; v2: %.80s)",
 				  cg->root->why[DSEC__CG_PIDS], cg->root->why[DSEC__CG_UNIFIED]);
 	seq_name(name, seq);
 	if (mkdirat(dir, name, 0755) < 0)
 		return dsec__fail(err, -errno, DSEC_STEP_CGROUP, "mkdir \"%s\" in control group \"%s\"", name, cg->name);
-	(void)snprintf(path, sizeof path, "%s/cgroup.procs", name); /* fits */
-	fd = openat(dir, path, O_WRONLY | O_CLOEXEC);
+	fd = open_for_child(dir, name, *ret_birth, owner);
 	if (fd < 0) {
-		int r = dsec__fail(err, -errno, DSEC_STEP_CGROUP, "open \"%s\" of control group \"%s\"", path, cg->name);
-
 		remove_named(dir, name);
-		return r;
+		return dsec__fail(err, fd, DSEC_STEP_CGROUP, "open \"%s\" of control group \"%s\"", name, cg->name);
 	}
 	return fd;
 }

@@ -57,8 +57,13 @@ struct dsec__cgroup {
  */
 int dsec__cgroup_create(struct dsec__cgroup *cg, const struct dsec__cgroot *root, const char *name,
 			const struct dsec__cglimits *limits, bool optional, struct dsec_error *err);
-/* Moves a process into all groups of the sandbox. */
-int dsec__cgroup_add(const struct dsec__cgroup *cg, pid_t pid, struct dsec_error *err);
+/* Sets limits later, of groups made with limits NULL. */
+int dsec__cgroup_limit(const struct dsec__cgroup *cg, const struct dsec__cglimits *limits, bool optional,
+		       struct dsec_error *err);
+/* Moves a process into the groups of the sandbox; born: it was cloned into the v2 one. */
+int dsec__cgroup_add(const struct dsec__cgroup *cg, pid_t pid, bool born, struct dsec_error *err);
+/* Lets `owner`, the host's id of the sandbox's root, start processes in command groups: from its own, so both are given. */
+int dsec__cgroup_delegate(const struct dsec__cgroup *cg, uid_t owner, struct dsec_error *err);
 /* Kills everything in the sandbox's groups (cgroup.kill; else pids.max 0 and SIGKILL until empty). Never fails. */
 void dsec__cgroup_kill(const struct dsec__cgroup *cg);
 /* Removes the groups with all command groups below, waiting at most timeout_ms for the dead to go; closes. Returns 0 or
@@ -75,10 +80,12 @@ void dsec__cgroup_stats(const struct dsec__cgroup *cg, struct dsec__cgstats *ret
 uint64_t dsec__cgroup_oom_kills(const struct dsec__cgroup *cg);
 
 /*
- * Makes the group of command `seq` and returns a descriptor of its cgroup.procs open for writing: a process inside the
- * sandbox that writes "0" to it joins. -ENOTSUP where there is no hierarchy for it.
+ * Makes the group of command `seq`, for a child of the agent. *ret_birth true (v2): returns its directory, to be born in
+ * with CLONE_INTO_CGROUP, delegated to `owner` (0: nobody). False (v1): its cgroup.procs open for writing: the child writes
+ * "0" to it. -ENOTSUP where there is no hierarchy for it.
  */
-int dsec__cgroup_exec_open(const struct dsec__cgroup *cg, uint64_t seq, struct dsec_error *err);
+int dsec__cgroup_exec_open(const struct dsec__cgroup *cg, uint64_t seq, uid_t owner, bool *ret_birth,
+			   struct dsec_error *err);
 /* Kills all that the command started; false if there is no group to do it with. */
 bool dsec__cgroup_exec_kill(const struct dsec__cgroup *cg, uint64_t seq);
 /* CPU time in ns, UINT64_MAX if it cannot be told. */

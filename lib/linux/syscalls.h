@@ -53,6 +53,9 @@ static const struct dsec__syscalls dsec__syscalls_allowed[] = {
 	  "process_mrelease cachestat mseal map_shadow_stack",
 	  0, "own memory; locking is bounded by a resource limit, its size by the control group" },
 	{ "get_mempolicy set_mempolicy set_mempolicy_home_node mbind", 0, "placement of own memory: numeric libraries" },
+	{ "clone3", 0,
+	  "the agent only, which starts a command inside its control group with it; its flags lie in memory, out of a "
+	  "filter's sight, so commands find it absent (lib/agent/spawn.c)" },
 	{ "fork vfork execve execveat exit exit_group wait4 waitid waitpid set_tid_address restart_syscall getpid getppid "
 	  "gettid getpgid getpgrp setpgid getsid setsid kill tkill tgkill pidfd_open pidfd_send_signal",
 	  0, "processes, in a pid namespace of their own" },
@@ -151,7 +154,6 @@ static const struct dsec__syscalls dsec__syscalls_refused[] = {
 	{ "socket socketpair", EAFNOSUPPORT,
 	  "as on a kernel without the family; AF_VSOCK talks to a machine around this one, AF_ALG, AF_PACKET and others are "
 	  "frequent ways out. libaudit, asked by useradd and su, goes on after this error and no other" },
-	{ "clone3", ENOSYS, "its flags lie in memory, out of the filter's sight; C libraries then use clone" },
 };
 
 #endif

@@ -10,5 +10,6 @@ int main(int argc, char **argv)
 		(void)fputs("this program is started by libdsec.so\n", stderr);
 		return 2;
 	}
+	dsec__title_init(argc, argv);
 	return dsec__launcher_main(argv[1], argv[2]);
 }

@@ -4,12 +4,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -207,7 +207,7 @@ static int listen_open(struct keeper *k, struct dsec_error *err)
 	return 0;
 }
 
-static int start(struct keeper *k, const void *spec, size_t n, struct dsec_error *err)
+static int begin(struct keeper *k, const void *spec, size_t n, bool spare, struct dsec_error *err)
 {
 	int r = dsec__spec_decode(&k->spec, spec, n);
 
@@ -216,11 +216,44 @@ static int start(struct keeper *k, const void *spec, size_t n, struct dsec_error
 	k->epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (k->epoll < 0)
 		return dsec__fail(err, -errno, DSEC_STEP_KEEPER, "epoll_create1");
-	r = keeper_create(k, err);
-	if (r == 0)
-		r = listen_open(k, err);
-	if (r == 0)
-		r = dsec__sbdir_publish(&k->launcher->state, &k->dir, err);
+	r = keeper_create(k, spare, err);
+	return r < 0 ? r : listen_open(k, err);
+}
+
+static _Noreturn void end(struct keeper *k, int status)
+{
+	if (atomic_load(k->launcher->ending))
+		dsec__cgroot_close(&k->launcher->cgroot); /* the last one removes what they shared */
+	_exit(status);
+}
+
+/* A spare waits, finished but for name and limits, until the launcher has a use for it. Its own id stays. Returns the
+   connection of the create, or does not return: the launcher ended, has let go of it, or its agent died. */
+static int await_use(struct keeper *k, int launcher)
+{
+	struct pollfd p[] = { { .fd = launcher, .events = POLLIN }, { .fd = k->agent_death, .events = POLLIN } };
+	int conn = -EBADF;
+	ssize_t n = -1;
+
+	while (poll(p, ARRAY_LEN(p), -1) < 0)
+		;
+	k->message = malloc(DSEC__SPEC_MESSAGE_MAX);
+	if (k->message && !p[1].revents)
+		n = dsec__launcher_receive(launcher, k->message, DSEC__SPEC_MESSAGE_MAX, &conn);
+	dsec__spec_done(&k->spec);
+	k->spec = (struct dsec__spec){ 0 };
+	if (n <= 0 || dsec__spec_decode(&k->spec, k->message, (size_t)n) < 0) {
+		keeper_destroy(k);
+		end(k, 0); /* a create that was on its way sees its connection end */
+	}
+	k->spec.id = k->dir.id;
+	return conn;
+}
+
+static int publish(struct keeper *k, struct dsec_error *err)
+{
+	int r = dsec__sbdir_publish(&k->launcher->state, &k->dir, err);
+
 	if (r < 0)
 		return r;
 	k->agent_watch = (struct watch){ .kind = WATCH_AGENT, .fd = k->agent.fd };
@@ -256,38 +289,46 @@ static void goodbye(struct keeper *k)
 	}
 }
 
-void dsec__keeper_main(struct launcher *l, const void *spec, size_t n, int take_conn)
+void dsec__keeper_main(struct launcher *l, const void *spec, size_t n, int take_conn, int take_spare)
 {
 	static struct keeper k;
 	struct dsec_error err = { 0 };
-	struct conn *owner;
 	int r;
 
-	(void)prctl(PR_SET_NAME, "dsec-keeper"); /* for those who look at ps */
-	(void)setsid();                          /* fails for no process that was just forked */
-	dsec__closep(&l->socket);                /* the trainer must see its launcher end */
+	(void)setsid(); /* fails for no process that was just forked */
+	dsec__launcher_leave(l, "dsec-keeper"); /* the trainer must see its launcher end */
 	k.launcher = l;
 	k.agent_death = k.listen_watch.fd = k.dir.fd = k.dir.lock = -EBADF;
 	dsec__rootfs_none(&k.rootfs);
 	dsec__chan_init(&k.agent, -EBADF);
-	r = start(&k, spec, n, &err);
-	keeper_conn_add(&k, take_conn, true);
-	owner = k.conns;
-	if (owner && r < 0) {
-		keeper_destroy(&k);
-		dsec__chan_send(&owner->chan, DSEC_FRAME_FAILED, 0, &err, sizeof err);
-		atomic_fetch_add(&l->state.shm->create_failed, 1);
-		_exit(1);
+	r = begin(&k, spec, n, take_spare >= 0, &err);
+	if (take_spare >= 0) {
+		if (r < 0) {
+			keeper_destroy(&k);
+			end(&k, 1); /* nobody has asked for it yet; the create that does gets its own error */
+		}
+		take_conn = await_use(&k, take_spare);
+		dsec__closep(&take_spare);
+		r = keeper_describe(&k, &err);
 	}
-	if (owner) {
+	if (r == 0)
+		r = publish(&k, &err);
+	keeper_conn_add(&k, take_conn, true);
+	if (k.conns && r < 0) {
+		keeper_destroy(&k);
+		dsec__chan_send(&k.conns->chan, DSEC_FRAME_FAILED, 0, &err, sizeof err);
+		atomic_fetch_add(&l->state.shm->create_failed, 1);
+		end(&k, 1);
+	}
+	if (k.conns) {
 		atomic_fetch_add(&l->state.shm->created, 1);
-		dsec__chan_send(&owner->chan, DSEC__FRAME_READY, 0, k.spec.id, DSEC__ID_LEN);
+		dsec__chan_send(&k.conns->chan, DSEC__FRAME_READY, 0, k.spec.id, DSEC__ID_LEN);
 		loop(&k);
 	}
 	keeper_runs_lost(&k);
 	keeper_destroy(&k);
+	if (atomic_load(l->ending))
+		dsec__cgroot_close(&l->cgroot); /* before the goodbye: nothing is left when stop returns */
 	goodbye(&k);
-	if (getppid() != l->pid)
-		dsec__cgroot_close(&l->cgroot); /* the launcher is gone: the last one removes what they share */
-	_exit(0);
+	end(&k, 0);
 }

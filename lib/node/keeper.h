@@ -60,6 +60,7 @@ struct run {
 
 struct keeper {
 	struct launcher *launcher;
+	uint8_t *message; /* of a create that a spare was given; k->spec lies in it */
 	struct dsec__spec spec;
 	struct dsec__image image;
 	struct dsec__sbdir dir;
@@ -82,8 +83,12 @@ struct keeper {
 void keeper_watch(struct keeper *k, struct watch *w, uint32_t events);
 void keeper_conn_add(struct keeper *k, int take_fd, bool owner);
 
-/* Makes the sandbox; on failure what was made is left to keeper_destroy(). */
-int keeper_create(struct keeper *k, struct dsec_error *err);
+/* Makes the sandbox, a spare without name and limits; on failure what was made is left to keeper_destroy(). */
+int keeper_create(struct keeper *k, bool spare, struct dsec_error *err);
+/* Gives a sandbox its entry in the state directory, its name and its limits. */
+int keeper_describe(struct keeper *k, struct dsec_error *err);
+/* The host's id of the sandbox's root; 0 where it has no ids of its own. */
+uint32_t keeper_first_id(const struct keeper *k);
 /* Ends the sandbox and removes all that it had on this machine. */
 void keeper_destroy(struct keeper *k);
 

@@ -2,8 +2,8 @@
 /*
  * From a spec to a sandbox that takes commands. Order, and why:
  *
- *   directory, name, ids    first, so that whatever follows can be found and removed if we die
- *   groups                  before any process that belongs in them
+ *   directory, ids          first, so that whatever follows can be found and removed if we die
+ *   groups, name, limits    before any process that belongs in them; a spare gets its name and limits last
  *   agent                   cloned into its namespaces, stopped at a read until told to go
  *   ids, groups of agent    while it waits
  *   root                    the layers are mapped with the agent's own user namespace
@@ -42,6 +42,10 @@ static int clone_agent(struct keeper *k, int *ret_socket, struct dsec_error *err
 
 	if (k->spec.network == DSEC_NETWORK_NONE)
 		args.flags |= CLONE_NEWNET;
+	if (k->cgroup.fd[DSEC__CG_UNIFIED] >= 0) {
+		args.flags |= CLONE_INTO_CGROUP;
+		args.cgroup = (uint64_t)k->cgroup.fd[DSEC__CG_UNIFIED];
+	}
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
 		return dsec__fail(err, -errno, DSEC_STEP_KEEPER, "socketpair for the agent");
 	pid = syscall(SYS_clone3, &args, sizeof args);
@@ -69,9 +73,9 @@ static int write_map(pid_t pid, const char *file, const char *text, struct dsec_
 	return 0;
 }
 
-static uint32_t first_id(const struct keeper *k)
+uint32_t keeper_first_id(const struct keeper *k)
 {
-	return DSEC__IDS_FIRST + (uint32_t)k->dir.slot * DSEC__IDS_PER_SLOT;
+	return !k->launcher->privileged ? 0 : DSEC__IDS_FIRST + (uint32_t)k->dir.slot * DSEC__IDS_PER_SLOT;
 }
 
 static int map_ids(struct keeper *k, struct dsec_error *err)
@@ -80,7 +84,7 @@ static int map_ids(struct keeper *k, struct dsec_error *err)
 	int r = 0;
 
 	if (k->launcher->privileged) {
-		(void)snprintf(uids, sizeof uids, "0 %u %u", first_id(k), DSEC__IDS_PER_SLOT);
+		(void)snprintf(uids, sizeof uids, "0 %u %u", keeper_first_id(k), DSEC__IDS_PER_SLOT);
 		memcpy(gids, uids, sizeof gids);
 	} else {
 		(void)snprintf(uids, sizeof uids, "0 %u 1", geteuid());
@@ -95,7 +99,7 @@ static int map_ids(struct keeper *k, struct dsec_error *err)
 static int send_root(struct keeper *k, struct dsec_error *err)
 {
 	struct dsec__rootfs *fs = &k->rootfs;
-	struct dsec__rootfs_plan plan = { .image = &k->image, .spec = &k->spec, .first_id = first_id(k),
+	struct dsec__rootfs_plan plan = { .image = &k->image, .spec = &k->spec, .first_id = keeper_first_id(k),
 					  .dev = k->launcher->dev, .userns = -EBADF };
 	char path[PATH_MAX + 64];
 	AUTO_CLOSE int userns = -EBADF;
@@ -111,11 +115,11 @@ static int send_root(struct keeper *k, struct dsec_error *err)
 	r = dsec__rootfs_build(fs, &plan, err);
 	if (r < 0)
 		return r;
-	r = dsec__chan_send_fd(&k->agent, DSEC__FRAME_MOUNT, DSEC__MOUNT_ROOT, NULL, 0, fs->root);
+	r = dsec__chan_send_fd(&k->agent, DSEC__FRAME_MOUNT, 0, DSEC__MOUNT_ROOT, NULL, 0, fs->root);
 	for (uint32_t i = 0; r == 0 && i < k->image.n_trees; i++)
-		r = dsec__chan_send_fd(&k->agent, DSEC__FRAME_MOUNT, i, NULL, 0, fs->trees[i]);
+		r = dsec__chan_send_fd(&k->agent, DSEC__FRAME_MOUNT, 0, i, NULL, 0, fs->trees[i]);
 	if (r == 0)
-		r = dsec__chan_send_fd(&k->agent, DSEC__FRAME_MOUNT, DSEC__MOUNT_DEV, NULL, 0, fs->dev);
+		r = dsec__chan_send_fd(&k->agent, DSEC__FRAME_MOUNT, 0, DSEC__MOUNT_DEV, NULL, 0, fs->dev);
 	dsec__rootfs_sent(fs);
 	return r < 0 ? dsec__fail(err, r, DSEC_STEP_KEEPER, "send mounts to the agent") : 0;
 }
@@ -156,7 +160,9 @@ static int make_agent(struct keeper *k, struct dsec_error *err)
 	if (r == 0)
 		r = map_ids(k, err);
 	if (r == 0)
-		r = dsec__cgroup_add(&k->cgroup, k->agent_pid, err);
+		r = dsec__cgroup_add(&k->cgroup, k->agent_pid, true, err);
+	if (r == 0)
+		r = dsec__cgroup_delegate(&k->cgroup, keeper_first_id(k), err);
 	if (r == 0 && k->launcher->privileged)
 		r = send_root(k, err);
 	if (r < 0)
@@ -165,11 +171,27 @@ static int make_agent(struct keeper *k, struct dsec_error *err)
 	return await_ready(k, err);
 }
 
-int keeper_create(struct keeper *k, struct dsec_error *err)
+static int set_limits(struct keeper *k, struct dsec_error *err)
+{
+	struct dsec__cglimits limits = { k->spec.cpu_millis, k->spec.memory_bytes, k->spec.pids };
+
+	if (!limits.pids && k->launcher->cgroot.pids >= 0)
+		limits.pids = PIDS_DEFAULT;
+	return dsec__cgroup_limit(&k->cgroup, &limits, k->spec.flags & DSEC_SANDBOX_LIMITS_OPTIONAL, err);
+}
+
+/* What only the sandbox itself has, not its shape: its entry, its name, its limits. */
+int keeper_describe(struct keeper *k, struct dsec_error *err)
+{
+	int r = dsec__sbdir_describe(&k->launcher->state, &k->dir, &k->spec, err);
+
+	return r < 0 ? r : set_limits(k, err);
+}
+
+int keeper_create(struct keeper *k, bool spare, struct dsec_error *err)
 {
 	struct launcher *l = k->launcher;
-	struct dsec__cglimits limits = { k->spec.cpu_millis, k->spec.memory_bytes, k->spec.pids };
-	int r = dsec__sbdir_create(&l->state, &k->spec, &l->cgroot, l->privileged, &k->dir, err);
+	int r = dsec__sbdir_create(&l->state, k->spec.id, &l->cgroot, l->privileged, &k->dir, err);
 
 	if (r < 0)
 		return r;
@@ -179,14 +201,13 @@ int keeper_create(struct keeper *k, struct dsec_error *err)
 	r = dsec__image_resolve(k->spec.image, l->state.images, &k->image, err);
 	if (r < 0)
 		return r;
-	if (!limits.pids && l->cgroot.pids >= 0)
-		limits.pids = PIDS_DEFAULT;
-	r = dsec__cgroup_create(&k->cgroup, &l->cgroot, k->spec.id, &limits,
-				k->spec.flags & DSEC_SANDBOX_LIMITS_OPTIONAL, err);
+	r = dsec__cgroup_create(&k->cgroup, &l->cgroot, k->spec.id, NULL, false, err);
 	if (r < 0)
 		return r;
 	k->has_cgroup = true;
-	return make_agent(k, err);
+	if (!spare)
+		r = keeper_describe(k, err);
+	return r < 0 ? r : make_agent(k, err);
 }
 
 void keeper_destroy(struct keeper *k)

@@ -181,6 +181,7 @@ void keeper_on_exec(struct keeper *k, struct conn *c, const uint8_t *payload, si
 	struct dsec__request q;
 	AUTO_CLOSE int group = -EBADF;
 	struct run *run;
+	bool birth;
 	int r;
 
 	if (c->run || dsec__request_decode(&q, payload, n) < 0) {
@@ -194,7 +195,7 @@ void keeper_on_exec(struct keeper *k, struct conn *c, const uint8_t *payload, si
 		refuse(c, &err);
 		return;
 	}
-	group = dsec__cgroup_exec_open(&k->cgroup, run->seq, &err);
+	group = dsec__cgroup_exec_open(&k->cgroup, run->seq, keeper_first_id(k), &birth, &err);
 	if (group < 0 && group != -ENOTSUP) {
 		refuse(c, &err);
 		run_free(k, run);
@@ -206,7 +207,8 @@ void keeper_on_exec(struct keeper *k, struct conn *c, const uint8_t *payload, si
 		dsec__chan_send(&k->agent, DSEC__FRAME_START, (uint32_t)run->seq, payload, n);
 		return;
 	}
-	r = dsec__chan_send_fd(&k->agent, DSEC__FRAME_START, (uint32_t)run->seq, payload, n, group);
+	r = dsec__chan_send_fd(&k->agent, DSEC__FRAME_START, birth ? DSEC__FRAME_BIRTH : 0,
+			       (uint32_t)run->seq, payload, n, group);
 	if (r < 0)
 		k->ending = true; /* the agent is gone: every run gets its result at the end */
 }

@@ -11,7 +11,9 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -27,6 +29,8 @@
 #include "../linux/security.h"
 #include "../util/cleanup.h"
 #include "../util/error.h"
+
+#define SPARE_MS 5000 /* without a create, spares are let go */
 
 /* Whether this process may give a sandbox ids of its own: it has the capabilities and those ids exist here. */
 static bool is_privileged(void)
@@ -83,32 +87,132 @@ static int prepare(struct launcher *l, const char *root, const char *images, str
 	return r < 0 ? r : 0;
 }
 
-/* One create: the answer comes from the keeper; a message that is none is dropped with its connection. */
-static void on_create(struct launcher *l)
+ssize_t dsec__launcher_receive(int socket, void *buf, size_t size, int *ret_conn)
 {
-	static uint8_t spec[DSEC__SPEC_MESSAGE_MAX];
 	union {
 		char space[CMSG_SPACE(sizeof(int))];
 		struct cmsghdr align;
 	} ctl;
-	struct iovec iov = { spec, sizeof spec };
+	struct iovec iov = { buf, size };
 	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &ctl, .msg_controllen = sizeof ctl };
-	AUTO_CLOSE int conn = -EBADF;
-	struct cmsghdr *h;
-	struct dsec__chan c;
-	struct dsec_error err;
-	ssize_t n = recvmsg(l->socket, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-	pid_t pid;
+	ssize_t n = recvmsg(socket, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	struct cmsghdr *h = n > 0 ? CMSG_FIRSTHDR(&msg) : NULL;
 
 	if (n <= 0)
+		return n < 0 ? -errno : 0;
+	if (!h || h->cmsg_type != SCM_RIGHTS || h->cmsg_len != CMSG_LEN(sizeof *ret_conn))
+		return -EBADMSG;
+	memcpy(ret_conn, CMSG_DATA(h), sizeof *ret_conn);
+	return n;
+}
+
+static int forward(int spare, const void *spec, size_t n, int conn)
+{
+	union {
+		char space[CMSG_SPACE(sizeof(int))];
+		struct cmsghdr align;
+	} ctl = { 0 };
+	struct iovec iov = { (void *)(uintptr_t)spec, n };
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &ctl, .msg_controllen = sizeof ctl };
+	struct cmsghdr *h = CMSG_FIRSTHDR(&msg);
+
+	h->cmsg_level = SOL_SOCKET;
+	h->cmsg_type = SCM_RIGHTS;
+	h->cmsg_len = CMSG_LEN(sizeof conn);
+	memcpy(CMSG_DATA(h), &conn, sizeof conn);
+	return sendmsg(spare, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
+}
+
+static char *title;
+static size_t title_size;
+
+void dsec__title_init(int argc, char **argv)
+{
+	title = argv[0];
+	title_size = (size_t)(argv[argc - 1] + strlen(argv[argc - 1]) + 1 - argv[0]); /* the kernel lays them in a row */
+}
+
+void dsec__title_set(const char *text)
+{
+	if (!title)
 		return;
-	h = CMSG_FIRSTHDR(&msg);
-	if (!h || h->cmsg_type != SCM_RIGHTS || h->cmsg_len != CMSG_LEN(sizeof conn))
+	memset(title, 0, title_size);
+	(void)snprintf(title, title_size, "%s", text); /* a longer one is cut */
+}
+
+void dsec__launcher_leave(struct launcher *l, const char *name)
+{
+	(void)prctl(PR_SET_NAME, name);
+	dsec__title_set(name);
+	dsec__closep(&l->socket);
+	dsec__closep(&l->signals);
+	for (size_t i = 0; i < DSEC__SPARES; i++)
+		dsec__closep(&l->spares[i]);
+}
+
+/* A spare sees its socket end, and removes itself. */
+static void spares_drop(struct launcher *l)
+{
+	for (size_t i = 0; i < DSEC__SPARES; i++)
+		dsec__closep(&l->spares[i]);
+}
+
+static bool spare_use(struct launcher *l, const void *spec, size_t n, int conn)
+{
+	for (size_t i = 0; i < DSEC__SPARES; i++) {
+		AUTO_CLOSE int spare = TAKE_FD(l->spares[i]);
+
+		if (spare >= 0 && forward(spare, spec, n, conn) == 0)
+			return true; /* oldest first: it is the likeliest to be finished */
+	}
+	return false;
+}
+
+/* Remembers what was asked for; a change of shape lets go of the spares when it proves to last. */
+static bool note_shape(struct launcher *l, const uint8_t *spec, size_t n)
+{
+	struct dsec__spec s;
+	bool same;
+	uint8_t *copy;
+
+	if (dsec__spec_decode(&s, spec, n) < 0)
+		return false; /* the keeper refuses it */
+	same = l->shape_message && dsec__spec_same_shape(&s, &l->shape);
+	dsec__spec_done(&s);
+	l->repeated = same;
+	if (same)
+		return true;
+	copy = malloc(n);
+	spares_drop(l);
+	if (!copy)
+		return false;
+	dsec__spec_done(&l->shape);
+	free(l->shape_message);
+	memcpy(copy, spec, n);
+	l->shape_message = copy;
+	l->shape_len = n;
+	if (dsec__spec_decode(&l->shape, copy, n) < 0) {
+		free(copy); /* out of memory */
+		l->shape_message = NULL;
+	}
+	return false;
+}
+
+/* One create: the answer comes from the keeper; a message that is none is dropped with its connection. */
+static void on_create(struct launcher *l)
+{
+	static uint8_t spec[DSEC__SPEC_MESSAGE_MAX];
+	AUTO_CLOSE int conn = -EBADF;
+	struct dsec__chan c;
+	struct dsec_error err;
+	ssize_t n = dsec__launcher_receive(l->socket, spec, sizeof spec, &conn);
+	pid_t pid;
+
+	if (n <= 0 || (note_shape(l, spec, (size_t)n) && spare_use(l, spec, (size_t)n, conn)))
 		return;
-	memcpy(&conn, CMSG_DATA(h), sizeof conn);
 	pid = fork();
 	if (pid == 0)
-		dsec__keeper_main(l, spec, (size_t)n, TAKE_FD(conn));
+		dsec__keeper_main(l, spec, (size_t)n, TAKE_FD(conn), -EBADF);
 	if (pid < 0) {
 		(void)dsec__fail_retry(&err, -errno, DSEC_STEP_KEEPER, "fork a keeper");
 		dsec__chan_init(&c, TAKE_FD(conn));
@@ -117,22 +221,66 @@ static void on_create(struct launcher *l)
 	}
 }
 
-static void loop(struct launcher *l, int signals)
+/* Makes one spare if one is wanted; nobody waits for it, so a failure is left to the next create to tell. */
+static bool spare_make(struct launcher *l)
+{
+	struct dsec__spec spec = l->shape;
+	struct dsec__buf b = { 0 };
+	char id[DSEC__ID_LEN + 1];
+	size_t i = 0;
+	int pair[2];
+	pid_t pid;
+
+	while (i < DSEC__SPARES && l->spares[i] >= 0)
+		i++;
+	if (i == DSEC__SPARES || !l->repeated || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		return false;
+	dsec__id_new(id);
+	spec.id = id;
+	spec.name = spec.run = NULL;
+	dsec__spec_encode(&b, &spec);
+	pid = b.failed ? -1 : fork();
+	if (pid == 0) {
+		dsec__closep(&pair[0]);
+		dsec__keeper_main(l, b.data, b.len, -EBADF, pair[1]);
+	}
+	dsec__buf_done(&b);
+	dsec__closep(&pair[1]);
+	if (pid < 0)
+		dsec__closep(&pair[0]);
+	else
+		l->spares[i] = pair[0];
+	return pid >= 0;
+}
+
+static void reap(struct launcher *l)
+{
+	struct signalfd_siginfo info;
+
+	while (read(l->signals, &info, sizeof info) > 0)
+		;
+	while (waitpid(-1, NULL, WNOHANG) > 0)
+		;
+}
+
+static void loop(struct launcher *l)
 {
 	for (;;) {
 		struct pollfd p[] = { { .fd = l->socket, .events = POLLIN },
 				      { .fd = l->trainer, .events = POLLIN },
-				      { .fd = signals, .events = POLLIN } };
-		struct signalfd_siginfo info;
+				      { .fd = l->signals, .events = POLLIN } };
+		int n = poll(p, ARRAY_LEN(p), 0);
 
-		if (poll(p, ARRAY_LEN(p), -1) < 0)
-			continue; /* EINTR */
-		if (p[2].revents) {
-			while (read(signals, &info, sizeof info) > 0)
-				;
-			while (waitpid(-1, NULL, WNOHANG) > 0)
-				;
+		if (n == 0 && spare_make(l))
+			continue; /* only when nothing else is to be done */
+		if (n == 0)
+			n = poll(p, ARRAY_LEN(p), l->repeated ? SPARE_MS : -1);
+		if (n == 0) {
+			spares_drop(l);
+			l->repeated = false;
 		}
+		if (p[2].revents)
+			reap(l);
 		if (p[0].revents & POLLIN)
 			on_create(l);
 		if (p[1].revents || (p[0].revents & POLLHUP && !(p[0].revents & POLLIN)))
@@ -175,8 +323,8 @@ static void raise_nofile(void)
 int dsec__launcher_main(const char *root, const char *images)
 {
 	static struct launcher l;
+	char own_root[PATH_MAX], own_images[PATH_MAX];
 	struct dsec_error err = { 0 };
-	AUTO_CLOSE int signals = -EBADF;
 	struct dsec__chan c;
 	sigset_t chld;
 	pid_t pid = fork();
@@ -184,8 +332,13 @@ int dsec__launcher_main(const char *root, const char *images)
 
 	if (pid != 0)
 		return pid < 0; /* the first process has done its part */
-	l.pid = getpid();
+	l.ending = mmap(NULL, sizeof *l.ending, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (l.ending == MAP_FAILED)
+		return 1;
 	l.socket = DSEC__LAUNCHER_FD;
+	(void)snprintf(own_root, sizeof own_root, "%s", root); /* checked by the library, which passed them */
+	(void)snprintf(own_images, sizeof own_images, "%s", images);
+	dsec__title_set("dsec-launcher");
 	r = detach();
 	if (r < 0)
 		return 1;
@@ -193,12 +346,16 @@ int dsec__launcher_main(const char *root, const char *images)
 	(void)sigemptyset(&chld);
 	(void)sigaddset(&chld, SIGCHLD);
 	(void)sigprocmask(SIG_BLOCK, &chld, NULL);
-	signals = signalfd(-1, &chld, SFD_CLOEXEC | SFD_NONBLOCK);
-	r = signals < 0 ? dsec__fail(&err, -errno, DSEC_STEP_LAUNCHER, "signalfd") : prepare(&l, root, images, &err);
+	for (size_t i = 0; i < DSEC__SPARES; i++)
+		l.spares[i] = -EBADF;
+	l.signals = signalfd(-1, &chld, SFD_CLOEXEC | SFD_NONBLOCK);
+	r = l.signals < 0 ? dsec__fail(&err, -errno, DSEC_STEP_LAUNCHER, "signalfd") : prepare(&l, own_root, own_images, &err);
 	dsec__chan_init(&c, l.socket);
 	dsec__chan_send(&c, r < 0 ? DSEC_FRAME_FAILED : DSEC__FRAME_READY, 0, &err, r < 0 ? sizeof err : 0);
 	if (r == 0)
-		loop(&l, signals);
+		loop(&l);
+	spares_drop(&l);
+	atomic_store(l.ending, true);
 	dsec__cgroot_close(&l.cgroot);
 	return r < 0;
 }

@@ -4,6 +4,9 @@
  * hundreds of gigabytes, never is. Its socket carries one kind of message, one datagram each: a spec with one descriptor,
  * the keeper's end of the sandbox's first connection. Answers go over that connection, none comes from the launcher,
  * but for one frame that says whether it started.
+ *
+ * Spares: sandboxes are asked for in runs of the same shape. After two in a row the launcher keeps a few finished ones of
+ * that shape ahead, so that a create waits for a name and limits only. Unused ones are let go after some seconds.
  */
 #ifndef DSEC__LAUNCHER_H
 #define DSEC__LAUNCHER_H
@@ -14,8 +17,9 @@
 #include "../linux/cgroup.h"
 #include "state.h"
 
-#define DSEC__LAUNCHER_FD 3          /* where the helper finds its socket */
+#define DSEC__LAUNCHER_FD 3               /* where the helper finds its socket */
 #define DSEC__SPEC_MESSAGE_MAX (1u << 20) /* bytes of one create */
+#define DSEC__SPARES 2
 
 /* What keepers inherit by fork. */
 struct launcher {
@@ -25,14 +29,33 @@ struct launcher {
 	bool privileged; /* may map any ids and mount on the host's side */
 	int socket;
 	int trainer;     /* pidfd of the process that opened the node */
+	int signals;
 	int dev;         /* dsec__rootfs_dev(), -EBADF without privilege */
-	pid_t pid;
+	/* Shared with the keepers: set before the launcher removes the directories they have in common. Whoever comes last,
+	   launcher or keeper, finds it set and them empty. */
+	_Atomic bool *ending;
+	int spares[DSEC__SPARES]; /* sockets of spare keepers, -EBADF where there is none */
+	uint8_t *shape_message;   /* the last create, and its decoded spec */
+	size_t shape_len;
+	struct dsec__spec shape;
+	bool repeated;            /* the one before was of the same shape */
 };
 
 /* The helper's main: never returns before its work is done. */
 int dsec__launcher_main(const char *root, const char *images);
 
-/* keeper.c: runs a sandbox from create to its end, in a process forked for it. */
-_Noreturn void dsec__keeper_main(struct launcher *l, const void *spec, size_t n, int take_conn);
+/* Receives a create: its bytes and its connection. Bytes, or 0 at the end, or -errno; -EBADMSG for no create. */
+ssize_t dsec__launcher_receive(int socket, void *buf, size_t size, int *ret_conn);
+/* Lets go of what is the launcher's own, in a keeper, and gives the process its name for ps. */
+void dsec__launcher_leave(struct launcher *l, const char *name);
+/* Writes over what ps shows of the arguments: the paths of the host are not for sandboxes, which see their pid 1. */
+void dsec__title_set(const char *title);
+void dsec__title_init(int argc, char **argv);
+
+/*
+ * keeper.c: runs a sandbox from create to its end, in a process forked for it. Either conn is the connection of the create,
+ * or spare the socket over which one will come.
+ */
+_Noreturn void dsec__keeper_main(struct launcher *l, const void *spec, size_t n, int take_conn, int take_spare);
 
 #endif

@@ -151,22 +151,13 @@ static int name_claim(struct dsec__state *st, struct dsec__sbdir *d, const char 
 	return dsec__fail(err, -EEXIST, DSEC_STEP_NAME, "name: \"%s\" is in use", name);
 }
 
-static int fill(struct dsec__state *st, const struct dsec__spec *spec, bool want_slot, struct dsec__sbdir *d,
-		struct dsec_error *err)
+int dsec__sbdir_describe(struct dsec__state *st, struct dsec__sbdir *d, const struct dsec__spec *spec,
+			 struct dsec_error *err)
 {
-	AUTO_CLOSE int file = -EBADF;
+	AUTO_CLOSE int file = openat(d->fd, "spec", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	struct dsec__buf b = { 0 };
 	int r;
 
-	/* Locked before it has its name: a reaper that finds it unlocked may rely on its owner's death. */
-	d->lock = openat(d->fd, "keeper.new", O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-	if (d->lock < 0 || flock(d->lock, LOCK_EX | LOCK_NB) < 0 ||
-	    renameat(d->fd, "keeper.new", d->fd, "keeper") < 0)
-		return dsec__fail(err, -errno, DSEC_STEP_NODE, "keeper file of \"%s\"", d->id);
-	r = want_slot ? slot_claim(st, d, err) : keeper_write(d, -1, err);
-	if (r < 0)
-		return r;
-	file = openat(d->fd, "spec", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	dsec__spec_encode(&b, spec);
 	r = file < 0 ? -errno : b.failed ? -ENOMEM : write_all(file, b.data, b.len);
 	dsec__buf_done(&b);
@@ -175,14 +166,24 @@ static int fill(struct dsec__state *st, const struct dsec__spec *spec, bool want
 	return spec->name ? name_claim(st, d, spec->name, err) : 0;
 }
 
-int dsec__sbdir_create(struct dsec__state *st, const struct dsec__spec *spec, const struct dsec__cgroot *cgroot,
-		       bool want_slot, struct dsec__sbdir *ret_dir, struct dsec_error *err)
+/* The file is locked before it has its name: a reaper that finds it unlocked may rely on its owner's death. */
+static int fill(struct dsec__state *st, bool want_slot, struct dsec__sbdir *d, struct dsec_error *err)
+{
+	d->lock = openat(d->fd, "keeper.new", O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (d->lock < 0 || flock(d->lock, LOCK_EX | LOCK_NB) < 0 ||
+	    renameat(d->fd, "keeper.new", d->fd, "keeper") < 0)
+		return dsec__fail(err, -errno, DSEC_STEP_NODE, "keeper file of \"%s\"", d->id);
+	return want_slot ? slot_claim(st, d, err) : keeper_write(d, -1, err);
+}
+
+int dsec__sbdir_create(struct dsec__state *st, const char *id, const struct dsec__cgroot *cgroot, bool want_slot,
+		       struct dsec__sbdir *ret_dir, struct dsec_error *err)
 {
 	struct dsec__sbdir d = { .fd = -EBADF, .lock = -EBADF, .slot = -1, .cgroot = cgroot };
 	char path[DSEC__ID_LEN + 8];
 	int r;
 
-	memcpy(d.id, spec->id, DSEC__ID_LEN);
+	memcpy(d.id, id, DSEC__ID_LEN);
 	while (!d.nonce)
 		if (getrandom(&d.nonce, sizeof d.nonce, 0) < 0 && errno != EINTR)
 			return dsec__fail(err, -errno, DSEC_STEP_NODE, "getrandom");
@@ -193,9 +194,9 @@ int dsec__sbdir_create(struct dsec__state *st, const struct dsec__spec *spec, co
 	if (d.fd < 0)
 		r = dsec__fail(err, -errno, DSEC_STEP_NODE, "open \"%s/sb/%s\"", st->root, path);
 	else
-		r = fill(st, spec, want_slot, &d, err);
+		r = fill(st, want_slot, &d, err);
 	if (r < 0) {
-		dsec__sbdir_remove(st, &d, spec->name);
+		dsec__sbdir_remove(st, &d, NULL);
 		return r;
 	}
 	*ret_dir = d;

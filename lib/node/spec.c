@@ -73,6 +73,23 @@ void dsec__spec_done(struct dsec__spec *s)
 	s->env = NULL;
 }
 
+static bool same(const char *a, const char *b)
+{
+	return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
+bool dsec__spec_same_shape(const struct dsec__spec *a, const struct dsec__spec *b)
+{
+	size_t n = 0;
+
+	while (a->env[n] && b->env[n] && strcmp(a->env[n], b->env[n]) == 0)
+		n++;
+	return !a->env[n] && !b->env[n] && same(a->backend, b->backend) && same(a->image, b->image) &&
+	       same(a->hostname, b->hostname) && same(a->workdir, b->workdir) && a->disk_bytes == b->disk_bytes &&
+	       a->disk_inodes == b->disk_inodes && a->uid == b->uid && a->gid == b->gid && a->network == b->network &&
+	       a->top == b->top;
+}
+
 void dsec__request_encode(struct dsec__buf *b, const struct dsec__request *q)
 {
 	dsec__put_u32(b, q->kind);

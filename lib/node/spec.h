@@ -26,6 +26,8 @@ void dsec__spec_encode(struct dsec__buf *b, const struct dsec__spec *s);
 /* -EBADMSG (nothing to release) when the bytes are no spec of this version. */
 int dsec__spec_decode(struct dsec__spec *ret_spec, const void *data, size_t n);
 void dsec__spec_done(struct dsec__spec *s);
+/* Whether a sandbox made for `a` can become the one that `b` asks for: all is equal but what can be set afterwards. */
+bool dsec__spec_same_shape(const struct dsec__spec *a, const struct dsec__spec *b);
 
 struct dsec__request {
 	uint32_t kind, mode;

@@ -63,8 +63,11 @@ struct dsec__sbdir {
 
 void dsec__id_new(char ret_id[DSEC__ID_LEN + 1]);
 /* cgroot may be NULL. want_slot: with an id range. On failure nothing is left. */
-int dsec__sbdir_create(struct dsec__state *st, const struct dsec__spec *spec, const struct dsec__cgroot *cgroot,
-		       bool want_slot, struct dsec__sbdir *ret_dir, struct dsec_error *err);
+int dsec__sbdir_create(struct dsec__state *st, const char *id, const struct dsec__cgroot *cgroot, bool want_slot,
+		       struct dsec__sbdir *ret_dir, struct dsec_error *err);
+/* Writes its spec and claims its name. */
+int dsec__sbdir_describe(struct dsec__state *st, struct dsec__sbdir *d, const struct dsec__spec *spec,
+			 struct dsec_error *err);
 /* Makes it visible under its id. */
 int dsec__sbdir_publish(struct dsec__state *st, const struct dsec__sbdir *d, struct dsec_error *err);
 /* Gives back name, slot and directory. */
