@@ -101,7 +101,7 @@ async def create(args: argparse.Namespace) -> dsec.AsyncSandbox:
             return await dsec.AsyncSandbox.create(
                 args.backend, image=args.image, workdir=WORKDIR, cpu=1, memory=args.memory, pids=256, network="none")
         except dsec.Error as e:
-            if not e.retry:  # otherwise nothing was started, and there is room again when other rollouts have ended
+            if not e.retry:  # else nothing was started for want of room, which comes when other rollouts end
                 raise
         await asyncio.sleep(0.2)
 
@@ -182,19 +182,20 @@ def print_totals(console: Console, results: list[Rollout], seconds: float) -> No
 
 async def run_all(args: argparse.Namespace, progress: Progress) -> tuple[list[list[Rollout]], bool]:
     tasks = [Task(p) for p in sorted(pathlib.Path(args.tasks).iterdir()) if p.is_dir()]
+    if args.seed:
+        random.Random(args.seed).shuffle(tasks)
     slots = asyncio.Semaphore(args.jobs)
     groups: list[list[Rollout]] = []
     coroutines = []
     for prompt in range(args.prompts):
-        task = tasks[prompt % len(tasks)]
+        spread = prompt * len(tasks) // args.prompts if args.prompts < len(tasks) else prompt
+        task = tasks[spread % len(tasks)]
         groups.append([])
         for number in range(args.rollouts):
             policy = ScriptedPolicy(task, number)
             out = Rollout(task.name, prompt, number, policy.name)
             groups[-1].append(out)
             coroutines.append(rollout(task, policy, slots, out, args))
-    if args.seed:
-        random.Random(args.seed).shuffle(coroutines)
 
     running = [asyncio.ensure_future(c) for c in coroutines]
     everything = asyncio.gather(*running)
@@ -226,7 +227,7 @@ def main() -> int:
     parser.add_argument("-j", "--jobs", type=int, default=2 * (os.cpu_count() or 1), help="tests that run at once")
     parser.add_argument("-i", "--image", default="host")
     parser.add_argument("-b", "--backend", default="container")
-    parser.add_argument("-s", "--seed", type=int, default=0, help="order of creation; 0 keeps it")
+    parser.add_argument("-s", "--seed", type=int, default=0, help="draws the tasks in another order")
     parser.add_argument("-o", "--json", help="file for one JSON object per rollout")
     parser.add_argument("-q", "--quiet", action="store_true", help="no progress")
     args = parser.parse_args()

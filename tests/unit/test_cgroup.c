@@ -26,6 +26,7 @@
 #include "linux/attr.h"
 #include "linux/cgroot.h"
 #include "linux/cgroup.h"
+#include "linux/clone.h"
 #include "util/cleanup.h"
 
 static struct dsec__cgroot root;
@@ -130,7 +131,7 @@ static pid_t sleeper(const struct dsec__cgroup *cg)
 		for (;;)
 			(void)pause();
 	assert_true(pid > 0);
-	assert_int_equal(dsec__cgroup_add(cg, pid, &err), 0);
+	assert_int_equal(dsec__cgroup_add(cg, pid, false, &err), 0);
 	return pid;
 }
 
@@ -251,7 +252,7 @@ static void add_of_no_process_fails(void **state)
 	(void)state;
 	need(root.exec >= 0, "groups");
 	make(&cg, (struct dsec__cglimits){ 0 });
-	assert_int_equal(dsec__cgroup_add(&cg, 0x3fffff, &err), -ESRCH);
+	assert_int_equal(dsec__cgroup_add(&cg, 0x3fffff, false, &err), -ESRCH);
 	assert_int_equal(err.step, DSEC_STEP_CGROUP);
 	gone(&cg);
 }
@@ -282,7 +283,7 @@ static void kill_ends_a_fork_bomb_with_its_sessions(void **state)
 			_exit(1);
 		bomb();
 	}
-	assert_int_equal(dsec__cgroup_add(&cg, pid, &err), 0);
+	assert_int_equal(dsec__cgroup_add(&cg, pid, false, &err), 0);
 	assert_int_equal(write(go[1], "g", 1), 1);
 	(void)usleep(50000);
 	assert_true(dsec__attr_u64(cg.fd[root.pids], "pids.current") > 10);
@@ -327,6 +328,7 @@ static void reap_takes_command_groups_too(void **state)
 	struct dsec__cgroup cg;
 	struct dsec_error err = { 0 };
 	char name[32];
+	bool birth;
 	int fd;
 
 	(void)state;
@@ -334,7 +336,7 @@ static void reap_takes_command_groups_too(void **state)
 	make(&cg, (struct dsec__cglimits){ 0 });
 	(void)strcpy(name, cg.name);
 	for (uint64_t seq = 1; seq < 20; seq++) {
-		fd = dsec__cgroup_exec_open(&cg, seq, &err);
+		fd = dsec__cgroup_exec_open(&cg, seq, 0, &birth, &err);
 		assert_true(fd >= 0);
 		(void)close(fd);
 	}
@@ -343,18 +345,27 @@ static void reap_takes_command_groups_too(void **state)
 	assert_int_equal(left(name), 0);
 }
 
+/* A child in a command group, in the way that dsec__cgroup_exec_open() said: born there, or by writing to cgroup.procs. */
+static pid_t fork_in(int group, bool birth)
+{
+	pid_t pid = dsec__fork_into(birth ? group : -EBADF);
+
+	if (pid == 0 && !birth && write(group, "0", 1) != 1)
+		_exit(1);
+	assert_true(pid >= 0);
+	return pid;
+}
+
 /* A command as the agent starts it, with a child that left session and parent. Returns when both run. */
-static pid_t command(int procs)
+static pid_t command(int group, bool birth)
 {
 	int up[2];
 	char c;
 	pid_t pid;
 
 	assert_int_equal(pipe2(up, O_CLOEXEC), 0);
-	pid = fork();
+	pid = fork_in(group, birth);
 	if (pid == 0) {
-		if (write(procs, "0", 1) != 1)
-			_exit(1);
 		if (fork() == 0) {
 			(void)setsid();
 			if (write(up[1], "u", 1) != 1)
@@ -378,17 +389,19 @@ static void command_group_kills_its_tree_and_no_other(void **state)
 	pid_t agent;
 	pid_t first;
 	pid_t second;
+	bool birth;
 	int r = -EBUSY;
 
 	(void)state;
 	need(root.exec >= 0, "groups");
 	make(&cg, (struct dsec__cglimits){ 0 });
 	agent = sleeper(&cg);
-	one = dsec__cgroup_exec_open(&cg, 1, &err);
-	two = dsec__cgroup_exec_open(&cg, UINT64_MAX, &err);
+	one = dsec__cgroup_exec_open(&cg, 1, 0, &birth, &err);
+	two = dsec__cgroup_exec_open(&cg, UINT64_MAX, 0, &birth, &err);
 	assert_true(one >= 0 && two >= 0);
-	first = command(one);
-	second = command(two);
+	assert_int_equal(birth, root.exec == DSEC__CG_UNIFIED);
+	first = command(one, birth);
+	second = command(two, birth);
 	assert_int_equal(dsec__cgroup_exec_remove(&cg, 1), -EBUSY);
 	assert_true(dsec__cgroup_exec_kill(&cg, 1));
 	assert_int_equal(reaped(first), SIGKILL);
@@ -406,17 +419,51 @@ static void command_group_kills_its_tree_and_no_other(void **state)
 	gone(&cg);
 }
 
+/* What the agent does: root of a user namespace, nobody outside, has its children born in a group. */
+static void owner_may_start_processes_in_command_groups(void **state)
+{
+	const uid_t owner = 2000000123;
+	struct dsec__cgroup cg;
+	struct dsec_error err = { 0 };
+	AUTO_CLOSE int group = -EBADF;
+	bool birth;
+	pid_t agent;
+
+	(void)state;
+	need(root.exec >= 0, "groups");
+	need(geteuid() == 0, "root, to become another user");
+	make(&cg, (struct dsec__cglimits){ 0 });
+	assert_int_equal(dsec__cgroup_delegate(&cg, owner, &err), 0);
+	group = dsec__cgroup_exec_open(&cg, 1, owner, &birth, &err);
+	assert_true(group >= 0);
+	agent = fork();
+	if (agent == 0) {
+		int status = -1;
+		pid_t pid;
+
+		if (dsec__cgroup_add(&cg, getpid(), false, &err) < 0 || setresuid(owner, owner, owner) < 0)
+			_exit(1);
+		pid = dsec__fork_into(birth ? group : -EBADF);
+		if (pid == 0)
+			_exit(!birth && write(group, "0", 1) != 1);
+		_exit(pid < 0 ? -pid : waitpid(pid, &status, 0) != pid || status != 0);
+	}
+	assert_int_equal(reaped(agent), 0);
+	gone(&cg);
+}
+
 static void command_group_without_hierarchy(void **state)
 {
 	struct dsec__cgroot copy = root;
 	struct dsec__cglimits none = { 0 };
 	struct dsec__cgroup cg;
 	struct dsec_error err = { 0 };
+	bool birth;
 
 	(void)state;
 	copy.exec = -1;
 	assert_int_equal(dsec__cgroup_create(&cg, &copy, unique(), &none, false, &err), 0);
-	assert_int_equal(dsec__cgroup_exec_open(&cg, 1, &err), -ENOTSUP);
+	assert_int_equal(dsec__cgroup_exec_open(&cg, 1, 0, &birth, &err), -ENOTSUP);
 	assert_false(dsec__cgroup_exec_kill(&cg, 1));
 	assert_int_equal(dsec__cgroup_exec_remove(&cg, 1), -ENOENT);
 	assert_true(dsec__cgroup_exec_cpu(&cg, 1) == UINT64_MAX);
@@ -428,20 +475,19 @@ static void cpu_time_is_told(void **state)
 	struct dsec__cgroup cg;
 	struct dsec_error err = { 0 };
 	struct dsec__cgstats stats;
-	AUTO_CLOSE int procs = -EBADF;
+	AUTO_CLOSE int group = -EBADF;
 	uint64_t cpu;
+	bool birth;
 	pid_t pid;
 
 	(void)state;
 	need(root.exec >= 0, "groups");
 	make(&cg, (struct dsec__cglimits){ 0 });
-	procs = dsec__cgroup_exec_open(&cg, 7, &err);
-	pid = fork();
+	group = dsec__cgroup_exec_open(&cg, 7, 0, &birth, &err);
+	pid = fork_in(group, birth);
 	if (pid == 0) {
 		int64_t end = now_us() + 30000;
 
-		if (write(procs, "0", 1) != 1)
-			_exit(1);
 		while (now_us() < end)
 			;
 		_exit(0);
@@ -482,7 +528,7 @@ static void out_of_memory_is_counted(void **state)
 		memset(p, 1, n);
 		_exit(0);
 	}
-	assert_int_equal(dsec__cgroup_add(&cg, pid, &err), 0);
+	assert_int_equal(dsec__cgroup_add(&cg, pid, false, &err), 0);
 	assert_int_equal(write(go[1], "g", 1), 1);
 	assert_int_equal(reaped(pid), SIGKILL);
 	assert_int_equal(dsec__cgroup_oom_kills(&cg), 1);
@@ -596,6 +642,7 @@ int main(void)
 		cmocka_unit_test(reap_of_nothing_and_of_odd_names),
 		cmocka_unit_test(reap_takes_command_groups_too),
 		cmocka_unit_test(command_group_kills_its_tree_and_no_other),
+		cmocka_unit_test(owner_may_start_processes_in_command_groups),
 		cmocka_unit_test(command_group_without_hierarchy),
 		cmocka_unit_test(cpu_time_is_told),
 		cmocka_unit_test(out_of_memory_is_counted),
