@@ -33,7 +33,8 @@ struct dsec_sandbox_opts {
 	const char *hostname;    /* NULL: "dsec" */
 	const char *workdir;     /* absolute, made if missing; NULL: /root */
 	const char *user;        /* "uid", "uid:gid" or "root"; NULL: "root" (of the sandbox: nobody on this machine) */
-	const char *const *env;  /* "NAME=value" for every command, ends with NULL; added to PATH, HOME, LANG */
+	const char *const *env;  /* "NAME=value" for every command, ends with NULL; added to PATH, HOME (/root for root,
+				    else /tmp) and LANG */
 	uint64_t cpu_millis;     /* thousandths of a CPU; 0: no limit */
 	uint64_t memory_bytes;   /* 0: no limit; else at least 8 MiB */
 	uint64_t pids;           /* processes and threads; 0: 1024 where it can be enforced */

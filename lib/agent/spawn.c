@@ -144,11 +144,12 @@ static int child(void *arg)
 }
 
 /* Environment: the defaults, then the sandbox's, then the request's; a later one of the same name wins. */
-static char **env_merge(const struct agent *a, const struct dsec__request *q, char *mark)
+static char **env_merge(const struct agent *a, const struct dsec__request *q, uint32_t uid, char *mark)
 {
 	static char path[] = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-	static char home[] = "HOME=/root", lang[] = "LANG=C.UTF-8", term[] = "TERM=xterm-256color";
-	char *const base[] = { path, home, lang, q->flags & DSEC_EXEC_TTY ? term : NULL, NULL };
+	static char root_home[] = "HOME=/root", home[] = "HOME=/tmp"; /* no file of the sandbox is asked who lives where */
+	static char lang[] = "LANG=C.UTF-8", term[] = "TERM=xterm-256color";
+	char *const base[] = { path, uid ? home : root_home, lang, q->flags & DSEC_EXEC_TTY ? term : NULL, NULL };
 	char *const *from[] = { base, a->spec->env, q->env };
 	size_t first = q->flags & DSEC_EXEC_CLEAN_ENV ? 2 : 0;
 	size_t max = 2, n = 0;
@@ -278,11 +279,11 @@ int dsec__agent_spawn(struct agent *a, struct command *c, const struct dsec__req
 
 	if (!a->has_groups)
 		(void)snprintf(mark, sizeof mark, DSEC__TREE_MARK "%u", c->channel); /* fits */
-	env = env_merge(a, q, mark);
-	if (!env)
-		return dsec__fail(err, -ENOMEM, DSEC_STEP_MEMORY, "environment of a command");
 	p.uid = q->uid == UINT32_MAX ? a->spec->uid : q->uid;
 	p.gid = q->uid == UINT32_MAX ? a->spec->gid : q->gid;
+	env = env_merge(a, q, p.uid, mark);
+	if (!env)
+		return dsec__fail(err, -ENOMEM, DSEC_STEP_MEMORY, "environment of a command");
 	p.workdir = q->workdir ? q->workdir : a->spec->workdir;
 	p.env = env;
 	p.path = env_path(env);

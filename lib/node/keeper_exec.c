@@ -87,17 +87,21 @@ static uint64_t oom_kills(struct keeper *k)
 	return now == UINT64_MAX ? 0 : now;
 }
 
-/* A death by SIGKILL that nobody here asked for, while the kernel's count of out-of-memory kills rose, was one of them. */
+/*
+ * A death by SIGKILL that nobody here asked for, while the kernel's count of out-of-memory kills rose, was one of them. So
+ * was a shell's that reports such a death of its child (128 + 9).
+ */
 static uint32_t reason_of(struct keeper *k, const struct run *run, int status)
 {
 	if (run->reason)
 		return run->reason;
-	if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) {
+	if (WIFSIGNALED(status) ? WTERMSIG(status) == SIGKILL : WEXITSTATUS(status) == 128 + SIGKILL) {
 		uint64_t now = oom_kills(k);
 		bool rose = now > k->oom_seen;
 
 		k->oom_seen = now;
-		return rose ? DSEC_REASON_OOM : DSEC_REASON_SIGNALED;
+		if (rose)
+			return DSEC_REASON_OOM;
 	}
 	return WIFSIGNALED(status) ? DSEC_REASON_SIGNALED : DSEC_REASON_EXITED;
 }
@@ -127,6 +131,8 @@ static void run_finish(struct keeper *k, struct run *run, const struct dsec__end
 	out.reason = reason_of(k, run, status);
 	if (WIFSIGNALED(status))
 		out.signal = WTERMSIG(status);
+	else if (out.reason == DSEC_REASON_OOM)
+		out.signal = SIGKILL;
 	else if (out.reason == DSEC_REASON_EXITED)
 		out.exit_code = WEXITSTATUS(status);
 	out.wall_ns = dsec__now_ns() - run->started_ns;
@@ -318,7 +324,7 @@ static void on_ended(struct keeper *k, struct run *run, const uint8_t *payload)
 		run_finish(k, run, &e);
 		return;
 	}
-	(void)dsec__fail(&err, e.error, DSEC_STEP_FILE, "transfer a file of the sandbox");
+	(void)dsec__fail(&err, e.error, DSEC_STEP_FILE, "read or write a file of the sandbox");
 	if (run->conn)
 		refuse(run->conn, &err);
 	group_leave(k, run);
