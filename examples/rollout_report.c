@@ -114,8 +114,8 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* One line: p50 and p99 of the milliseconds from create to `offset`, a double of struct rollout. */
-static void print_times(const struct loop *loop, const char *label, size_t offset)
+/* One line: p50 and p99 of the milliseconds from the create call until the sandbox was ready or had run something. */
+static void print_times(const struct loop *loop, const char *label, bool first_exec)
 {
 	double *ms = calloc(loop->n, sizeof(*ms));
 	size_t n = 0;
@@ -124,7 +124,7 @@ static void print_times(const struct loop *loop, const char *label, size_t offse
 		return;
 	for (size_t i = 0; i < loop->n; i++) {
 		const struct rollout *r = &loop->rollouts[i];
-		double at = *(const double *)((const char *)r + offset);
+		double at = first_exec ? r->first_at : r->ready_at;
 
 		if (at > 0)
 			ms[n++] = (at - r->created_at) * 1e3;
@@ -156,8 +156,8 @@ static void print_totals(const struct loop *loop)
 	       now() - loop->started_at, steps, loop->live_peak);
 	if (counted > 0)
 		printf("%-22s %.3f over %zu\n", "mean reward", sum / (double)counted, counted);
-	print_times(loop, "create", offsetof(struct rollout, ready_at));
-	print_times(loop, "create to first exec", offsetof(struct rollout, first_at));
+	print_times(loop, "create", false);
+	print_times(loop, "create to first exec", true);
 	printf("%-22s %.0f\n", "creates per second", creates_per_second(loop));
 	(void)getrusage(RUSAGE_SELF, &usage); /* cannot fail with these arguments */
 	printf("%-22s ", "peak memory");

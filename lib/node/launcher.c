@@ -59,6 +59,53 @@ static int private_mounts(struct dsec_error *err)
 	return 0;
 }
 
+#define FILTER_BYTES (64u << 10) /* what a pipe holds; a filter has about 4 KiB */
+
+static _Noreturn void compile_child(int to)
+{
+	struct dsec_error err = { 0 };
+	struct sock_fprog filter;
+	size_t n;
+
+	if (dsec__filter_compile(&filter, &err) < 0)
+		_exit(write(to, &err, sizeof err) == sizeof err ? 1 : 2);
+	n = filter.len * sizeof *filter.filter;
+	_exit(n > FILTER_BYTES || write(to, filter.filter, n) != (ssize_t)n ? 2 : 0);
+}
+
+/* In a child: what the compiler leaves of the heap would cost every keeper pages of its own. */
+static int compile_filter(struct sock_fprog *ret_filter, struct dsec_error *err)
+{
+	AUTO_FREE uint8_t *code = malloc(FILTER_BYTES);
+	struct dsec_error e;
+	int fds[2], status = -1;
+	ssize_t n;
+	pid_t pid;
+
+	if (!code || pipe2(fds, O_CLOEXEC) < 0)
+		return dsec__fail(err, -ENOMEM, DSEC_STEP_SECURITY, "prepare to compile the filter");
+	pid = fork();
+	if (pid == 0)
+		compile_child(fds[1]);
+	if (pid > 0)
+		(void)waitpid(pid, &status, 0); /* it fits into the pipe */
+	dsec__closep(&fds[1]);
+	n = read(fds[0], code, FILTER_BYTES);
+	dsec__closep(&fds[0]);
+	if (pid > 0 && status == 0 && n > 0 && n % (ssize_t)sizeof *ret_filter->filter == 0) {
+		ret_filter->len = (unsigned short)((size_t)n / sizeof *ret_filter->filter);
+		ret_filter->filter = realloc(code, (size_t)n); /* shrinks in place */
+		(void)TAKE_PTR(code);
+		return ret_filter->filter ? 0 : dsec__fail(err, -ENOMEM, DSEC_STEP_MEMORY, "the filter");
+	}
+	if (n != sizeof e)
+		return dsec__fail(err, -EAGAIN, DSEC_STEP_SECURITY, "compile the filter in a child");
+	memcpy(&e, code, sizeof e);
+	e.text[sizeof e.text - 1] = 0;
+	*err = e;
+	return e.code < 0 ? e.code : -EPROTO;
+}
+
 static int prepare(struct launcher *l, const char *root, const char *images, struct dsec_error *err)
 {
 	struct ucred trainer;
@@ -76,7 +123,7 @@ static int prepare(struct launcher *l, const char *root, const char *images, str
 	if (r == 0)
 		r = dsec__cgroot_open(&l->cgroot, err);
 	if (r == 0)
-		r = dsec__filter_compile(&l->filter, err);
+		r = compile_filter(&l->filter, err);
 	l->privileged = is_privileged();
 	l->dev = -EBADF;
 	if (r == 0 && l->privileged) {
