@@ -183,7 +183,8 @@ static void write_next(struct loop *loop, struct rollout *r);
 /* Asks the policy for the next step. */
 static void begin_step(struct loop *loop, struct rollout *r, const struct dsec_result *seen)
 {
-	if (r->outcome == OUTCOME_PASSED || !policy_act(r, seen)) {
+	r->action = r->outcome == OUTCOME_PASSED ? NULL : policy_act(r, seen);
+	if (!r->action) {
 		begin_stop(loop, r);
 		return;
 	}
@@ -192,10 +193,10 @@ static void begin_step(struct loop *loop, struct rollout *r, const struct dsec_r
 	write_next(loop, r);
 }
 
-/* The attempt's files first and the tests after them, at each step anew: what it did to the tests does not last. */
+/* The policy's files first and the tests after them, at each step anew: what it did to the tests does not last. */
 static void write_next(struct loop *loop, struct rollout *r)
 {
-	const struct files *ours = &r->attempt->steps[r->steps - 1], *tests = &r->task->tests;
+	const struct files *ours = r->action, *tests = &r->task->tests;
 	const struct file *f;
 	DSEC_INIT(struct dsec_exec_opts, opts, .kind = DSEC_EXEC_FILE_WRITE);
 	struct dsec_error err = { 0 };

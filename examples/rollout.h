@@ -44,7 +44,8 @@ struct rollout {
 	enum state state;
 	enum outcome outcome;
 	size_t steps; /* begun */
-	size_t file;  /* next file of this step */
+	const struct files *action; /* what the policy writes at this step */
+	size_t file;                /* next one, of the action and then of the tests */
 	struct dsec_sandbox *sandbox;
 	struct dsec_exec *exec;
 	int fd; /* what it waits for in the epoll, lent by one of the two; -1: nothing */

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The kernel's one-value files (cgroupfs, procfs, sysfs), relative to an open directory or absolute. errno is not used. */
+/*
+ * The kernel's one-value files (cgroupfs, procfs, sysfs), relative to an open directory or absolute. errno is not used.
+ */
 #ifndef DSEC__ATTR_H
 #define DSEC__ATTR_H
 

@@ -171,6 +171,19 @@ static int read_mounts(struct place places[DSEC__CG_MAX])
 }
 
 /*
+ * Whether a v2 group may hand controllers down. One that holds processes may not, but for the root of all, which has no
+ * type. The kernel would say so for memory alone: cpu and pids it hands down at the price that the children become
+ * threaded, and then take no process.
+ */
+static bool may_enable(int dir)
+{
+	char text[32];
+
+	return faccessat(dir, "cgroup.type", F_OK, 0) < 0 ||
+	       dsec__attr_read(dir, "cgroup.procs", text, sizeof text) == 0;
+}
+
+/*
  * Hands cpu, memory and pids down from a v2 group. Returns how many its children have. One at a time: a single refused
  * controller (cpu, where real-time threads run) would otherwise take the others with it.
  */
@@ -191,7 +204,7 @@ static int enable(int dir, int *ret_error)
 			continue;
 		(void)snprintf(text, sizeof text, "+%s", names[i]); /* fits */
 		if (!has_word(on, names[i], ' '))
-			r = dsec__attr_write(dir, "cgroup.subtree_control", text);
+			r = may_enable(dir) ? dsec__attr_write(dir, "cgroup.subtree_control", text) : -EBUSY;
 		if (r < 0)
 			*ret_error = r;
 		else
@@ -294,7 +307,8 @@ static void open_v2(struct dsec__cgroot *root, const struct place *p)
 		r = try_upwards(root, i, p, true);
 		if (r == 0)
 			return;
-		why(root, i, "enable controllers below \"%.60s\": %s", p->mount, strerror(-r));
+		why(root, i, "enable controllers below \"%.60s\": %s", p->mount,
+		    r == -EBUSY ? "processes are in that group itself" : strerror(-r));
 	}
 	r = try_parent(root, i, p->mount, false);
 	if (r < 0)

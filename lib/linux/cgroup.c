@@ -425,7 +425,8 @@ void dsec__cgroup_stats(const struct dsec__cgroup *cg, struct dsec__cgstats *ret
 	int m = cg->root->memory;
 	int p = cg->root->pids;
 
-	*ret = (struct dsec__cgstats){ sandbox_cpu(cg), UINT64_MAX, UINT64_MAX, UINT64_MAX, dsec__cgroup_oom_kills(cg) };
+	*ret = (struct dsec__cgstats){ sandbox_cpu(cg), UINT64_MAX, UINT64_MAX, UINT64_MAX,
+				       dsec__cgroup_oom_kills(cg) };
 	if (m >= 0 && cg->fd[m] >= 0) {
 		bool v2 = m == DSEC__CG_UNIFIED;
 
@@ -477,11 +478,13 @@ int dsec__cgroup_exec_open(const struct dsec__cgroup *cg, uint64_t seq, uid_t ow
 
 	*ret_birth = cg->root->exec == DSEC__CG_UNIFIED;
 	if (dir < 0)
-		return dsec__fail(err, -ENOTSUP, DSEC_STEP_CGROUP, "no control group for commands (v1: %.80s; v2: %.80s)",
-				  cg->root->why[DSEC__CG_PIDS], cg->root->why[DSEC__CG_UNIFIED]);
+		return dsec__fail(err, -ENOTSUP, DSEC_STEP_CGROUP,
+				  "no control group for commands (v1: %.80s; v2: %.80s)", cg->root->why[DSEC__CG_PIDS],
+				  cg->root->why[DSEC__CG_UNIFIED]);
 	seq_name(name, seq);
 	if (mkdirat(dir, name, 0755) < 0)
-		return dsec__fail(err, -errno, DSEC_STEP_CGROUP, "mkdir \"%s\" in control group \"%s\"", name, cg->name);
+		return dsec__fail(err, -errno, DSEC_STEP_CGROUP, "mkdir \"%s\" in control group \"%s\"", name,
+				  cg->name);
 	fd = open_for_child(dir, name, *ret_birth, owner);
 	if (fd < 0) {
 		remove_named(dir, name);

@@ -62,7 +62,10 @@ int dsec__cgroup_limit(const struct dsec__cgroup *cg, const struct dsec__cglimit
 		       struct dsec_error *err);
 /* Moves a process into the groups of the sandbox; born: it was cloned into the v2 one. */
 int dsec__cgroup_add(const struct dsec__cgroup *cg, pid_t pid, bool born, struct dsec_error *err);
-/* Lets `owner`, the host's id of the sandbox's root, start processes in command groups: from its own, so both are given. */
+/*
+ * Lets `owner`, the host's id of the sandbox's root, start processes in command groups: from its own, so both are
+ * given.
+ */
 int dsec__cgroup_delegate(const struct dsec__cgroup *cg, uid_t owner, struct dsec_error *err);
 /* Kills everything in the sandbox's groups (cgroup.kill; else pids.max 0 and SIGKILL until empty). Never fails. */
 void dsec__cgroup_kill(const struct dsec__cgroup *cg);
@@ -80,9 +83,9 @@ void dsec__cgroup_stats(const struct dsec__cgroup *cg, struct dsec__cgstats *ret
 uint64_t dsec__cgroup_oom_kills(const struct dsec__cgroup *cg);
 
 /*
- * Makes the group of command `seq`, for a child of the agent. *ret_birth true (v2): returns its directory, to be born in
- * with CLONE_INTO_CGROUP, delegated to `owner` (0: nobody). False (v1): its cgroup.procs open for writing: the child writes
- * "0" to it. -ENOTSUP where there is no hierarchy for it.
+ * Makes the group of command `seq`, for a child of the agent. *ret_birth true (v2): returns its directory, to be born
+ * in with CLONE_INTO_CGROUP, delegated to `owner` (0: nobody). False (v1): its cgroup.procs open for writing: the child
+ * writes "0" to it. -ENOTSUP where there is no hierarchy for it.
  */
 int dsec__cgroup_exec_open(const struct dsec__cgroup *cg, uint64_t seq, uid_t owner, bool *ret_birth,
 			   struct dsec_error *err);

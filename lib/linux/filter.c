@@ -2,13 +2,15 @@
 /*
  * The system call filter: from the tables of syscalls.h to BPF.
  *
- * Five calls are decided by their arguments. They go through three small libseccomp filters, since one cannot say "allow
- * these arguments, refuse all others with an error that is not the default", nor compare 32 bits for inequality: traps,
- * then what is allowed, then what is refused. They are chained: where one would return its default, it jumps to the next.
+ * Five calls are decided by their arguments. They go through three small libseccomp filters, since one cannot say
+ * "allow these arguments, refuse all others with an error that is not the default", nor compare 32 bits for inequality:
+ * traps, then what is allowed, then what is refused. They are chained: where one would return its default, it jumps to
+ * the next.
  *
  * All other calls are decided by their number, and by a table before that chain: a binary tree over ranges of numbers
- * with the same answer. Each sandbox loads the filter anew, and the kernel compiles it and runs it once for each number:
- * libseccomp's code for the same (a thousand instructions, two or three for each name) takes five times as long.
+ * with the same answer. Each sandbox loads the filter anew, and the kernel compiles it and runs it once for each
+ * number: libseccomp's code for the same (a thousand instructions, two or three for each name) takes five times as
+ * long.
  *
  * 32-bit x86 is part of each. Its socketcall has the arguments in memory, where a filter cannot see them, so there
  * socket() and socketpair() are refused as a whole. The x32 variant and other architectures: nothing exists.
@@ -166,7 +168,8 @@ static int emit_table(struct code *c, uint32_t arch, struct dsec_error *err)
 		if (n > 0 && ranges[n - 1].action == action)
 			continue;
 		if (n == RANGES)
-			return dsec__fail(err, -E2BIG, DSEC_STEP_SECURITY, "more than %d ranges of system calls", RANGES);
+			return dsec__fail(err, -E2BIG, DSEC_STEP_SECURITY, "more than %d ranges of system calls",
+					  RANGES);
 		ranges[n++] = (struct range){ i, action };
 	}
 	emit(c, BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch), 0, 0);

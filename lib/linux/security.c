@@ -35,10 +35,10 @@ static const struct {
 	{ CAP_SYS_CHROOT, "package builds and services" },
 	{ CAP_SETFCAP, "package managers set file capabilities" },
 	/*
-	 * Left out on purpose, beside all that administer a host: CAP_SYS_PTRACE. gdb and strace work on what they start,
-	 * and on any process of the same user (subject to Yama), without it; only root debugging another user's process
-	 * would need it. CAP_MKNOD makes nothing in a user namespace. CAP_SYS_ADMIN and CAP_NET_ADMIN reach mounts and
-	 * packet filters: the kernel code behind most escapes.
+	 * Left out on purpose, beside all that administer a host: CAP_SYS_PTRACE. gdb and strace work on what they
+	 * start, and on any process of the same user (subject to Yama), without it; only root debugging another user's
+	 * process would need it. CAP_MKNOD makes nothing in a user namespace. CAP_SYS_ADMIN and CAP_NET_ADMIN reach
+	 * mounts and packet filters: the kernel code behind most escapes.
 	 */
 };
 
@@ -52,8 +52,10 @@ static const struct {
 } limits[] = {
 	{ RLIMIT_CORE, 0, 0, "a dump would fill the writable top, or be piped to a program of the host" },
 	{ RLIMIT_NOFILE, 1024, 1048576, "select() breaks above 1024; programs that can do more raise it" },
-	{ RLIMIT_STACK, 8u << 20, UNLIMITED, "an unlimited soft limit changes the address layout; tests recurse and raise it" },
-	{ RLIMIT_MEMLOCK, 8u << 20, 8u << 20, "locked memory is beyond the control group's reclaim; the kernel's default" },
+	{ RLIMIT_STACK, 8u << 20, UNLIMITED,
+	  "an unlimited soft limit changes the address layout; tests recurse and raise it" },
+	{ RLIMIT_MEMLOCK, 8u << 20, 8u << 20,
+	  "locked memory is beyond the control group's reclaim; the kernel's default" },
 	{ RLIMIT_RTPRIO, 0, 0, "a real-time thread starves the neighbours" },
 	{ RLIMIT_NICE, 0, 0, "no priority above the neighbours'" },
 	{ RLIMIT_MSGQUEUE, 819200, 819200, "kernel memory of message queues; the kernel's default" },
@@ -61,7 +63,9 @@ static const struct {
 	{ RLIMIT_DATA, UNLIMITED, UNLIMITED, "the control group bounds memory" },
 	{ RLIMIT_AS, UNLIMITED, UNLIMITED, "the same; sanitizers and JITs reserve terabytes of addresses" },
 	{ RLIMIT_CPU, UNLIMITED, UNLIMITED, "commands have timeouts" },
-	/* Not RLIMIT_NPROC: it counts per user of the host, so that sandboxes of one caller would share it; pids.max. */
+	/*
+	 * Not RLIMIT_NPROC: it counts per user of the host, so that sandboxes of one caller would share it; pids.max.
+	 */
 };
 
 /* Afterwards: soft and hard limits are the table's, or lower. */
@@ -96,7 +100,10 @@ static int stage_capabilities(struct dsec_error *err)
 	for (unsigned int cap = 0; cap <= CAP_LAST_CAP || prctl(PR_CAPBSET_READ, cap, 0, 0, 0) >= 0; cap++) {
 		if (capng_have_capability(CAPNG_PERMITTED, cap))
 			continue;
-		/* EINVAL: headers know more capabilities than this kernel; the loop also goes on where it is the reverse. */
+		/*
+		 * EINVAL: headers know more capabilities than this kernel; the loop also goes on where it is the
+		 * reverse.
+		 */
 		if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0 && errno != EINVAL)
 			return dsec__fail(err, -errno, DSEC_STEP_SECURITY, "drop capability %u", cap);
 	}

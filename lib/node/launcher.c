@@ -245,8 +245,8 @@ static bool note_shape(struct launcher *l, const uint8_t *spec, size_t n)
 	return false;
 }
 
-/* One create: the answer comes from the keeper; a message that is none is dropped with its connection. */
-static void on_create(struct launcher *l)
+/* One create: the answer comes from the keeper; a message that is none is dropped with its connection. False at the end. */
+static bool on_create(struct launcher *l)
 {
 	static uint8_t spec[DSEC__SPEC_MESSAGE_MAX];
 	AUTO_CLOSE int conn = -EBADF;
@@ -256,7 +256,7 @@ static void on_create(struct launcher *l)
 	pid_t pid;
 
 	if (n <= 0 || (note_shape(l, spec, (size_t)n) && spare_use(l, spec, (size_t)n, conn)))
-		return;
+		return n != 0;
 	pid = fork();
 	if (pid == 0)
 		dsec__keeper_main(l, spec, (size_t)n, TAKE_FD(conn), -EBADF);
@@ -266,6 +266,7 @@ static void on_create(struct launcher *l)
 		dsec__chan_send(&c, DSEC_FRAME_FAILED, 0, &err, sizeof err);
 		dsec__chan_done(&c);
 	}
+	return true;
 }
 
 /* Makes one spare if one is wanted; nobody waits for it, so a failure is left to the next create to tell. */
@@ -328,9 +329,7 @@ static void loop(struct launcher *l)
 		}
 		if (p[2].revents)
 			reap(l);
-		if (p[0].revents & POLLIN)
-			on_create(l);
-		if (p[1].revents || (p[0].revents & POLLHUP && !(p[0].revents & POLLIN)))
+		if (p[1].revents || (p[0].revents && !on_create(l)))
 			return;
 	}
 }

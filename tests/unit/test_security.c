@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What sandboxes may not do. The filter is asked twice: by an interpreter of its instructions, for all numbers, arguments
- * and architectures, and by the kernel, in a child that is root of a user namespace of its own.
+ * What sandboxes may not do. The filter is asked twice: by an interpreter of its instructions, for all numbers,
+ * arguments and architectures, and by the kernel, in a child that is root of a user namespace of its own.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -231,7 +231,8 @@ static void other_architectures_have_no_calls(void **state)
 	for (int nr = 0; nr < 500; nr++) {
 		assert_int_equal(ask(AUDIT_ARCH_S390X, nr, 0, 0, 0), REFUSE(ENOSYS));
 		assert_int_equal(ask(0, nr, 0, 0, 0), REFUSE(ENOSYS));
-		if (seccomp_arch_native() == SCMP_ARCH_X86_64) /* x32 is a bit in the number, not another architecture */
+		if (seccomp_arch_native() ==
+		    SCMP_ARCH_X86_64) /* x32 is a bit in the number, not another architecture */
 			assert_int_equal(ask(AUDIT_ARCH_X86_64, nr | 0x40000000, 0, 0, 0), REFUSE(ENOSYS));
 	}
 }
@@ -438,8 +439,9 @@ static uint64_t status_mask(const char *text, const char *key)
 
 static void sets_are_the_table(void)
 {
-	static const int keep[] = { CAP_CHOWN,  CAP_DAC_OVERRIDE, CAP_FOWNER,  CAP_FSETID,           CAP_KILL,    CAP_SETGID,
-				    CAP_SETUID, CAP_SETPCAP,      CAP_NET_RAW, CAP_NET_BIND_SERVICE, CAP_SETFCAP, CAP_SYS_CHROOT };
+	static const int keep[] = { CAP_CHOWN,	 CAP_DAC_OVERRIDE,     CAP_FOWNER,  CAP_FSETID,
+				    CAP_KILL,	 CAP_SETGID,	       CAP_SETUID,  CAP_SETPCAP,
+				    CAP_NET_RAW, CAP_NET_BIND_SERVICE, CAP_SETFCAP, CAP_SYS_CHROOT };
 	uint64_t table = 0;
 	char text[8192] = "";
 	int fd = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
@@ -570,12 +572,14 @@ static void agent_for_real(void)
 	CHECK(signalfd(-1, &mask, SFD_CLOEXEC) >= 0);
 	CHECK(syscall(SYS_openat2, AT_FDCWD, "/", &how, sizeof how) >= 0);
 	CHECK(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0 && send(pair[0], "x", 1, 0) == 1);
-	CHECK(memfd_create("x", MFD_CLOEXEC) >= 0 && pipe2(pair, O_CLOEXEC) == 0 && dup3(pair[0], 100, O_CLOEXEC) == 100);
+	CHECK(memfd_create("x", MFD_CLOEXEC) >= 0 && pipe2(pair, O_CLOEXEC) == 0 &&
+	      dup3(pair[0], 100, O_CLOEXEC) == 100);
 	CHECK(syscall(SYS_close_range, 90, 200, 0) == 0 && chdir("/") == 0);
 	pid = fork();
 	if (pid == 0) {
 		CHECK(setsid() > 0);
-		pty = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC); /* as in a build without devpts, it may be absent */
+		pty = open("/dev/ptmx",
+			   O_RDWR | O_NOCTTY | O_CLOEXEC); /* as in a build without devpts, it may be absent */
 		if (pty >= 0) {
 			struct winsize size = { .ws_row = 5, .ws_col = 6 };
 
@@ -607,7 +611,8 @@ static void commands_for_real(void)
 		    "import threading,socket,mmap,subprocess,os;"
 		    "t=threading.Thread(target=print);t.start();t.join();"
 		    "socket.socket();socket.socket(socket.AF_UNIX);socket.socket(socket.AF_NETLINK,socket.SOCK_RAW,0);"
-		    "mmap.mmap(-1,4096);subprocess.run([\"true\"],check=True);os.memfd_create(\"x\")' >/dev/null 2>&1") == 0);
+		    "mmap.mmap(-1,4096);subprocess.run([\"true\"],check=True);os.memfd_create(\"x\")' >/dev/null "
+		    "2>&1") == 0);
 }
 
 static void commands_can_work(void **state)
@@ -625,7 +630,9 @@ static void traced(void)
 	struct iovec there = { (void *)&value, sizeof value };
 	pid_t pid;
 
-	/* A change of ids made this process, as it makes the agent, unreadable; a command is made readable by execve. */
+	/*
+	 * A change of ids made this process, as it makes the agent, unreadable; a command is made readable by execve.
+	 */
 	CHECK(prctl(PR_SET_DUMPABLE, 1) == 0);
 	pid = fork();
 	if (pid == 0) {
@@ -656,7 +663,8 @@ static void applying_leaves_no_descriptor(void)
 
 	while (readdir(d))
 		n++;
-	CHECK(n <= 2 + 3 + 1 + 6 + 2); /* dots, standard three, the directory, the pipes of this test; slack for a tool's own */
+	CHECK(n <= 2 + 3 + 1 + 6 +
+			   2); /* dots, standard three, the directory, the pipes of this test; slack for a tool's own */
 }
 
 static void apply_leaves_no_descriptor(void **state)
