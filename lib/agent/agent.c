@@ -79,7 +79,8 @@ static void report(struct agent *a, struct command *c)
 
 	if (!c->ended || c->reported || !stream_done(c, 0) || !stream_done(c, 1))
 		return;
-	if (c->kind != DSEC_EXEC_COMMAND && WIFEXITED(c->wait_status))
+	e.error = c->error;
+	if (c->kind != DSEC_EXEC_COMMAND && WIFEXITED(c->wait_status) && !c->error)
 		e.error = -WEXITSTATUS(c->wait_status);
 	c->reported = true;
 	source_close(a, &c->in);
@@ -105,6 +106,8 @@ static void stream_read(struct agent *a, struct command *c, int i)
 		return;
 	}
 	if (n <= 0) { /* the end; EIO is how a terminal says it */
+		if (n < 0 && !(c->tty && errno == EIO))
+			c->error = -errno;
 		source_close(a, &c->out[i]);
 		return;
 	}
@@ -339,8 +342,6 @@ static void on_keeper(struct agent *a)
 	dsec__chan_fill(&a->keeper);
 	while (dsec__chan_next(&a->keeper, &f, &payload))
 		on_frame(a, &f, payload);
-	if (a->keeper.eof || a->keeper.broken)
-		_exit(0); /* the kernel kills all that is in the pid namespace */
 }
 
 static void on_event(struct agent *a, struct source *s)
@@ -403,6 +404,8 @@ void dsec__agent_run(int take_keeper_fd, const struct dsec__spec *spec, bool has
 		struct epoll_event ev;
 		int n;
 
+		if (a.keeper.eof || a.keeper.broken)
+			_exit(0); /* the kernel kills all that is in the pid namespace */
 		/* One event at a time: handling it may free the command that a later one of the batch points to. */
 		watch(&a, &a.keeper_source, EPOLLIN | (dsec__chan_pending(&a.keeper) ? EPOLLOUT : 0));
 		n = epoll_wait(a.epoll, &ev, 1, -1);

@@ -127,7 +127,7 @@ void dsec__chan_flush(struct dsec__chan *c)
 		if (n < 0 && errno == EAGAIN)
 			return;
 		if (n < 0) {
-			/* The peer is gone; what it sent before may still be read. */
+			c->broken |= errno != EPIPE && errno != ECONNRESET;
 			c->out.len = 0;
 			return;
 		}
@@ -146,8 +146,11 @@ void dsec__chan_send(struct dsec__chan *c, uint16_t type, uint32_t channel, cons
 		do
 			sent = sendmsg(c->fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL);
 		while (sent < 0 && errno == EINTR);
-		if (sent < 0 && errno != EAGAIN)
-			return; /* the peer is gone: reading will show it */
+		if (sent < 0 && errno != EAGAIN) {
+			/* A peer that is gone shows when we read, after what it sent before. Else a frame is lost. */
+			c->broken |= errno != EPIPE && errno != ECONNRESET;
+			return;
+		}
 		if (sent < 0)
 			sent = 0;
 	}

@@ -44,7 +44,7 @@ enum {
 
 struct dsec__ended {
 	int32_t wait_status; /* as wait(2) gives it */
-	int32_t error;       /* a file transfer's errno, negative; else 0 */
+	int32_t error;       /* negative errno of a file transfer, or of reading the output of a command; else 0 */
 	uint64_t cpu_ns;     /* of the waited-for processes */
 	uint64_t memory_peak;
 };

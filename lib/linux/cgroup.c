@@ -78,7 +78,11 @@ static int make_group(const struct dsec__cgroot *root, int i, const char *name)
 
 		if (mkdirat(root->fd[i], name, 0755) == 0) {
 			fd = openat(root->fd[i], name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-			return fd < 0 ? -errno : fd;
+			if (fd >= 0)
+				return fd;
+			r = -errno;
+			(void)unlinkat(root->fd[i], name, AT_REMOVEDIR); /* empty: it cannot be busy */
+			return r;
 		}
 		r = -errno;
 		if (r != -ENOENT)

@@ -9,7 +9,7 @@
  *
  * All other calls are decided by their number, and by a table before that chain: a binary tree over ranges of numbers
  * with the same answer. Each sandbox loads the filter anew, and the kernel compiles it and runs it once for each
- * number: libseccomp's code for the same (a thousand instructions, two or three for each name) takes five times as
+ * number: libseccomp's code for the same (a thousand instructions, two or three for each name) takes three times as
  * long.
  *
  * 32-bit x86 is part of each. Its socketcall has the arguments in memory, where a filter cannot see them, so there

@@ -129,8 +129,6 @@ static void on_conn(struct keeper *k, struct conn *c, uint32_t events)
 		while (dsec__chan_next(&c->chan, &f, &payload))
 			on_frame(k, c, &f, payload);
 	}
-	if (c->chan.eof || c->chan.broken)
-		conn_free(k, c);
 }
 
 static void on_listen(struct keeper *k)
@@ -172,12 +170,22 @@ static void on_event(struct keeper *k, struct watch *w, uint32_t events)
 	}
 }
 
-/* Interest in writing follows what waits to be written; few connections make a walk cheaper than bookkeeping. */
-static void watch_writers(struct keeper *k)
+/* After each event: connections that ended go, interest in writing follows what waits to be written. There are few of them:
+   a walk is cheaper than bookkeeping. */
+static void tend(struct keeper *k)
 {
-	for (struct conn *c = k->conns; c; c = c->next)
-		keeper_watch(k, &c->watch, EPOLLIN | (dsec__chan_pending(&c->chan) ? EPOLLOUT : 0));
+	struct conn *after;
+
+	for (struct conn *c = k->conns; c; c = after) {
+		after = c->next;
+		if (c->chan.eof || c->chan.broken)
+			conn_free(k, c);
+		else
+			keeper_watch(k, &c->watch, EPOLLIN | (dsec__chan_pending(&c->chan) ? EPOLLOUT : 0));
+	}
 	keeper_watch(k, &k->agent_watch, EPOLLIN | (dsec__chan_pending(&k->agent) ? EPOLLOUT : 0));
+	if (k->agent.eof || k->agent.broken)
+		k->ending = true;
 }
 
 static void loop(struct keeper *k)
@@ -187,7 +195,9 @@ static void loop(struct keeper *k)
 		int timeout = keeper_deadlines(k);
 		int n;
 
-		watch_writers(k);
+		tend(k);
+		if (k->ending)
+			return;
 		n = epoll_wait(k->epoll, &ev, 1, timeout); /* one: handling it may free what a second points to */
 		if (n == 1)
 			on_event(k, ev.data.ptr, ev.events);

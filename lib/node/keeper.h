@@ -47,6 +47,7 @@ struct run {
 	struct run *next;
 	struct conn *conn; /* NULL: nobody waits for it any more */
 	uint64_t seq;
+	uint32_t kind; /* DSEC_EXEC_* */
 	uint64_t flags, keep; /* keep: bytes of head, and of tail */
 	uint64_t started_ns;
 	int64_t deadline_ms;  /* -1: none */

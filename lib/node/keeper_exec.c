@@ -169,6 +169,7 @@ static struct run *run_new(struct keeper *k, struct conn *c, const struct dsec__
 		return NULL;
 	run->conn = c;
 	run->seq = ++k->seq;
+	run->kind = q->kind;
 	run->flags = q->flags;
 	run->keep = (limit + 1) / 2;
 	run->started_ns = dsec__now_ns();
@@ -324,7 +325,8 @@ static void on_ended(struct keeper *k, struct run *run, const uint8_t *payload)
 		run_finish(k, run, &e);
 		return;
 	}
-	(void)dsec__fail(&err, e.error, DSEC_STEP_FILE, "read or write a file of the sandbox");
+	(void)dsec__fail(&err, e.error, run->kind ? DSEC_STEP_FILE : DSEC_STEP_SPAWN,
+			 run->kind ? "read or write a file of the sandbox" : "read the output of the command");
 	if (run->conn)
 		refuse(run->conn, &err);
 	group_leave(k, run);
@@ -374,8 +376,6 @@ void keeper_on_agent(struct keeper *k)
 	dsec__chan_fill(&k->agent);
 	while (dsec__chan_next(&k->agent, &f, &payload))
 		on_agent_frame(k, &f, payload);
-	if (k->agent.eof || k->agent.broken)
-		k->ending = true;
 }
 
 void keeper_run_orphan(struct keeper *k, struct run *run)

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: MIT
+"""Numbers to rows, rows to build/bench.jsonl and to a table on the screen."""
+
+import json
+import os
+import platform
+
+COLUMNS = ("bench", "metric", "value", "unit", "n", "peer", "peer_value", "ratio", "note")
+
+
+def percentile(values, p):
+    """Linear between the two nearest ranks."""
+    s = sorted(values)
+    at = (len(s) - 1) * p / 100
+    low = int(at)
+    high = min(low + 1, len(s) - 1)
+    return s[low] + (s[high] - s[low]) * (at - low)
+
+
+def spread(values):
+    return f"p10 {percentile(values, 10):.3g} p90 {percentile(values, 90):.3g}"
+
+
+def cgroup_kind():
+    if os.path.exists("/sys/fs/cgroup/cgroup.controllers"):
+        return "cgroup v2"
+    v2 = os.path.exists("/sys/fs/cgroup/unified/cgroup.controllers")
+    return "cgroups hybrid" if v2 else "cgroup v1" if os.path.isdir("/sys/fs/cgroup") else "no cgroups"
+
+
+def machine():
+    with open("/proc/cpuinfo", encoding="utf-8") as f:
+        models = [line.split(":", 1)[1].strip() for line in f if line.startswith("model name")]
+    model = models[0] if models else platform.machine()
+    return f"{model}, {os.cpu_count()} cores, Linux {platform.release()}, {cgroup_kind()}"
+
+
+class Report:
+    """Collects rows; each is written out at once, so that a run that breaks keeps what it has."""
+
+    def __init__(self, path, append):
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        self.path = path
+        self.rows = []
+        self.skips = []
+        self.failures = []
+        if not append:
+            open(path, "w", encoding="utf-8").close()
+
+    def add(self, bench, metric, value, unit, n, note, peer=None, peer_value=None):
+        ratio = value / peer_value if peer_value else None
+        row = dict(zip(COLUMNS, (bench, metric, value, unit, n, peer, peer_value, ratio, note)))
+        for k in ("value", "peer_value", "ratio"):
+            row[k] = None if row[k] is None else float(f"{row[k]:.5g}")
+        self.rows.append(row)
+        with open(self.path, "a", encoding="utf-8") as f:
+            f.write(json.dumps(row) + "\n")
+
+    def skip(self, bench, peer, why):
+        self.skips.append(f"{bench}: {peer}: {why}")
+
+    def fail(self, bench, why):
+        self.failures.append(f"{bench}: {why}")
+
+    def show(self):
+        cells = [[_text(r[c]) for c in COLUMNS] for r in self.rows]
+        try:
+            _rich_table(cells)
+        except ImportError:
+            _plain_table(cells)
+        for s in self.skips:
+            print(f"skipped: {s}")
+        for f in self.failures:
+            print(f"FAILED: {f}")
+        print(f"{len(self.rows)} rows, {len(self.skips)} skipped, {len(self.failures)} failed; {self.path}")
+
+
+def _text(value):
+    if value is None:
+        return "-"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _plain_table(cells):
+    head = list(COLUMNS)
+    widths = [max(len(row[i]) for row in [head, *cells]) for i in range(len(head) - 1)]
+    for row in [head, *cells]:
+        left = (c.rjust(w) if i in (2, 4, 6, 7) else c.ljust(w) for i, (c, w) in enumerate(zip(row, widths)))
+        print("  ".join(left), "", row[-1])
+
+
+def _rich_table(cells):
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=None)
+    for name in COLUMNS:
+        table.add_column(name, justify="right" if name in ("value", "n", "peer_value", "ratio") else "left",
+                         no_wrap=name != "note")
+    for row in cells:
+        table.add_row(*row)
+    Console().print(table)
