@@ -5,11 +5,12 @@
  *   cycle check    runs every peer once, with its output on ours: does it really run the command?
  *   cycle cycle    rounds of: create, exec true, stop (each part timed); each peer's whole run. Then ours alone
  *   cycle exec     rounds of: exec true in one living sandbox; each peer's whole run
+ *   cycle trace    cycles of ours for trace_steps.py, which finds the parts by our changing name
  *
  * The order within a round rotates and a pause goes before each sample, so that what a contestant leaves to be done
  * after its end (a replacement for the sandbox that was taken, the release of a control group) is charged to nobody
- * else. It must not go uncounted: "busy_..." are ours without the pauses, "cold_..." ours with no sandbox made ahead, and
- * rate.c counts all of it for everybody.
+ * else. It must not go uncounted: "busy_..." are ours without the pauses, "cold_..." ours with no sandbox made ahead,
+ * and rate.c counts all of it for everybody.
  */
 #include "bench.h"
 
@@ -20,6 +21,8 @@ struct sample {
 
 static struct sample *samples;
 static size_t n_samples, max_samples;
+
+static bool tracing;
 
 static void keep(const char *who, const char *what, double ms)
 {
@@ -37,6 +40,12 @@ static const char *const in_turn[] = { "cycle", "create", "exec", "stop" };
 static const char *const busy[] = { "busy_cycle", "busy_create", "busy_exec", "busy_stop" };
 static const char *const cold[] = { "cold_cycle", "cold_create", "cold_exec", "cold_stop" };
 
+static void mark(const char *step)
+{
+	if (tracing)
+		(void)prctl(PR_SET_NAME, step);
+}
+
 /* names: NULL for a cycle that is not counted. */
 static void cycle_once(struct dsec_node *node, const char *const names[4])
 {
@@ -44,14 +53,18 @@ static void cycle_once(struct dsec_node *node, const char *const names[4])
 	struct dsec_error err;
 	double t[4];
 
+	mark("create");
 	t[0] = bench_ms();
 	bench_check(dsec_sandbox_create(node, NULL, &sandbox, &err), "dsec_sandbox_create", &err);
 	t[1] = bench_ms();
+	mark("exec");
 	bench_exec(sandbox);
 	t[2] = bench_ms();
+	mark("stop");
 	bench_check(dsec_sandbox_stop(sandbox, 0, &err), "dsec_sandbox_stop", &err);
 	dsec_sandbox_close(sandbox);
 	t[3] = bench_ms();
+	mark("rest");
 	if (!names)
 		return;
 	keep("dsec", names[0], t[3] - t[0]);
@@ -122,6 +135,19 @@ static void alone(const struct bench_opts *o, struct dsec_node *node)
 	}
 }
 
+static int trace(const struct bench_opts *o)
+{
+	struct dsec_node *node = open_node();
+
+	tracing = true;
+	for (unsigned int i = 0; i < o->n; i++) {
+		bench_sleep(o->gap_ms);
+		cycle_once(node, NULL);
+	}
+	dsec_node_close(node);
+	return 0;
+}
+
 static void measure(const struct bench_opts *o, bool commands)
 {
 	struct dsec_sandbox *sandbox = NULL;
@@ -155,8 +181,10 @@ int main(int argc, char **argv)
 			(void)bench_peer_run(&o.peers[i], own_ns); /* only its exit status and output matter */
 		return 0;
 	}
+	if (strcmp(o.mode, "trace") == 0)
+		return trace(&o);
 	if (strcmp(o.mode, "cycle") != 0 && strcmp(o.mode, "exec") != 0)
-		bench_die("mode \"%s\" is not one of check, cycle, exec", o.mode);
+		bench_die("mode \"%s\" is not one of check, cycle, exec, trace", o.mode);
 	measure(&o, strcmp(o.mode, "exec") == 0);
 	return fflush(stdout) == 0 ? 0 : 1;
 }

@@ -63,16 +63,26 @@ class Report:
         self.failures.append(f"{bench}: {why}")
 
     def show(self):
-        cells = [[_text(r[c]) for c in COLUMNS] for r in self.rows]
+        cells = [[_text(r[c]) for c in COLUMNS[:-1]] for r in self.rows]
         try:
             _rich_table(cells)
         except ImportError:
             _plain_table(cells)
+        self._show_notes()
         for s in self.skips:
             print(f"skipped: {s}")
         for f in self.failures:
             print(f"FAILED: {f}")
         print(f"{len(self.rows)} rows, {len(self.skips)} skipped, {len(self.failures)} failed; {self.path}")
+
+    def _show_notes(self):
+        """Each once: the first part of a note is about our value, what follows about the peer's."""
+        seen = set()
+        for row in self.rows:
+            for part in (f"{row['bench']}: {row['note'].split('; ')[0]}", *row["note"].split("; ")[1:]):
+                if part not in seen:
+                    print(f"  {part}" if part.startswith(row["bench"]) else f"    {part}")
+                seen.add(part)
 
 
 def _text(value):
@@ -81,12 +91,15 @@ def _text(value):
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
+RIGHT = ("value", "n", "peer_value", "ratio")
+
+
 def _plain_table(cells):
-    head = list(COLUMNS)
-    widths = [max(len(row[i]) for row in [head, *cells]) for i in range(len(head) - 1)]
-    for row in [head, *cells]:
-        left = (c.rjust(w) if i in (2, 4, 6, 7) else c.ljust(w) for i, (c, w) in enumerate(zip(row, widths)))
-        print("  ".join(left), "", row[-1])
+    rows = [COLUMNS[:-1], *cells]
+    widths = [max(len(c) for c in column) for column in zip(*rows)]
+    for row in rows:
+        parts = (c.rjust(w) if k in RIGHT else c.ljust(w) for k, c, w in zip(COLUMNS, row, widths))
+        print("  ".join(parts).rstrip())
 
 
 def _rich_table(cells):
@@ -94,9 +107,8 @@ def _rich_table(cells):
     from rich.table import Table
 
     table = Table(box=None)
-    for name in COLUMNS:
-        table.add_column(name, justify="right" if name in ("value", "n", "peer_value", "ratio") else "left",
-                         no_wrap=name != "note")
+    for name in COLUMNS[:-1]:
+        table.add_column(name, justify="right" if name in RIGHT else "left", no_wrap=True)
     for row in cells:
         table.add_row(*row)
     Console().print(table)

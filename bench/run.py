@@ -50,8 +50,9 @@ class Bench:
                                       text=True, env=self.env, cwd="/", start_new_session=True)
         out, err = self.child.communicate(timeout=timeout)
         status, self.child = self.child.returncode, None
-        if status or err:
+        if status:
             raise BenchError(f"{name} {args[0]}: exit status {status}: {err.strip()}")
+        sys.stderr.write(err)  # a warning of a peer's
         samples = {}
         for line in out.splitlines():
             who, what, number = line.split("\t")
@@ -117,8 +118,8 @@ def latency(bench, name, ours, theirs, peers, note=""):
             bench.report.add(name, f"p{p}", value, "ms", len(ours), own)
         for peer in peers:
             run = theirs[peer.name]["run"]
-            bench.report.add(name, f"p{p}", value, "ms", len(ours), f"{own}; peer n {len(run)} {spread(run)}; {peer.what}",
-                             peer.name, percentile(run, p))
+            their = f"{peer.what}, n {len(run)} {spread(run)}"
+            bench.report.add(name, f"p{p}", value, "ms", len(ours), f"{own}; {their}", peer.name, percentile(run, p))
 
 
 def cycle_samples(bench, peers):
@@ -130,7 +131,7 @@ def cycle_samples(bench, peers):
 
 
 def ahead(ours, part):
-    """Ours in a hurry and without a head start: the library keeps sandboxes ready, which a quiet machine makes unseen."""
+    """Ours in a hurry and without a head start: the library keeps sandboxes ready, made while others are measured."""
     busy, cold = (percentile(ours[f"{how}_{part}"], 50) for how in ("busy", "cold"))
     return f", p50 without pauses {busy:.3g}, with none made ahead {cold:.3g}"
 
@@ -166,7 +167,7 @@ def container_rate(bench, name):
     note = f"{spread(ours)} over {slices[0]} slices of {slices[1] / 1e3:g} s, {os.cpu_count()} processes"
     for peer in peers or [None]:
         run = samples[peer.name]["per_second"] if peer else None
-        more = f"; peer {spread(run)}; {peer.what}" if peer else ""
+        more = f"; {peer.what}, {spread(run)}" if peer else ""
         bench.report.add(name, "per_second", percentile(ours, 50), "1/s", len(ours), note + more,
                          peer and peer.name, run and percentile(run, 50))
 
@@ -174,8 +175,8 @@ def container_rate(bench, name):
 def container_memory(bench, name):
     n = bench.options.live
     ours = {k: v[0] for k, v in bench.run("memory", "run", "--n", n)["dsec"].items()}
-    note = (f"whole machine; fall of MemAvailable {ours['available']:.3g}; of it slab {ours['slab']:.3g}, "
-            f"page tables, stacks and per-cpu {ours['kernel']:.3g}; "
+    note = (f"whole machine, fall of MemAvailable {ours['available']:.3g}, of it slab {ours['slab']:.3g}, "
+            f"page tables, stacks and per-cpu {ours['kernel']:.3g}, "
             f"Pss keeper {ours['keeper']:.3g} + agent {ours['agent']:.3g}")
     bench.report.add(name, "mib_each", ours["used"], "MiB", n, note)
 
@@ -238,6 +239,7 @@ def measure(options, report):
 
 def interrupted(signo, _frame):
     signal.signal(signo, signal.SIG_IGN)  # the second one would interrupt the cleaning
+    print(f"interrupted by signal {signo}: ending what was started", file=sys.stderr)
     raise SystemExit(128 + signo)
 
 

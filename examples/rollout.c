@@ -272,24 +272,14 @@ static enum outcome outcome_of(const struct dsec_result *result)
 	}
 }
 
-/*
- * Takes the sandbox's counters: a round trip to its keeper, which is outside it and answers whatever the sandbox does.
- * The kernel may have killed the program and spared the shell that ran it, which then just exits with 137: so a failure
- * with a new out-of-memory kill is one of memory.
- */
-static void count_memory(struct rollout *r)
+/* A round trip to the sandbox's keeper, which is outside it and answers whatever the sandbox does. */
+static void note_memory(struct rollout *r)
 {
 	DSEC_INIT(struct dsec_sandbox_stats, stats);
 
-	if (dsec_sandbox_stats(r->sandbox, &stats, NULL) < 0)
-		return; /* a backend without counters, or the next call says what is wrong */
-	if (stats.memory_peak != UINT64_MAX)
+	/* a backend may have no counters; if the sandbox is gone, the next call says so */
+	if (dsec_sandbox_stats(r->sandbox, &stats, NULL) == 0 && stats.memory_peak != UINT64_MAX)
 		r->memory_peak = stats.memory_peak;
-	if (stats.oom_kills == UINT64_MAX)
-		return;
-	if (r->outcome == OUTCOME_FAILED && stats.oom_kills > r->oom_kills)
-		r->outcome = OUTCOME_OOM;
-	r->oom_kills = stats.oom_kills;
 }
 
 static void on_running(struct loop *loop, struct rollout *r)
@@ -307,7 +297,7 @@ static void on_running(struct loop *loop, struct rollout *r)
 	}
 	r->outcome = outcome_of(&result);
 	r->cpu_ns += result.cpu_ns;
-	count_memory(r);
+	note_memory(r);
 	if (r->outcome == OUTCOME_INFRASTRUCTURE) {
 		err.code = -EPIPE;
 		(void)snprintf(err.text, sizeof(err.text), "the sandbox ended under the tests");

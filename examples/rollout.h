@@ -54,7 +54,6 @@ struct rollout {
 	double created_at, ready_at, first_at, ended_at; /* seconds; 0: not yet. first_at: result of the first exec */
 	uint64_t cpu_ns;
 	uint64_t memory_peak; /* 0: not known */
-	uint64_t oom_kills;
 	STAILQ_ENTRY(rollout) link;
 };
 

@@ -82,6 +82,10 @@ class Rollout:
     first_exec_ms: float | None = None
     complaint: str = ""
     error: str = ""
+    begin: float = 0.0  # of the create call, on the monotonic clock
+
+    def elapsed_ms(self) -> float:
+        return (time.monotonic() - self.begin) * 1e3
 
 
 OUTCOMES = {
@@ -95,6 +99,14 @@ OUTCOMES = {
 }
 
 
+class Limits:
+    """How many rollouts may do the same at once. All others wait; a policy that thinks holds no slot."""
+
+    def __init__(self, jobs: int):
+        self.creates = asyncio.Semaphore(jobs)
+        self.tests = asyncio.Semaphore(jobs)
+
+
 async def create(args: argparse.Namespace) -> dsec.AsyncSandbox:
     while True:
         try:
@@ -106,17 +118,16 @@ async def create(args: argparse.Namespace) -> dsec.AsyncSandbox:
         await asyncio.sleep(0.2)
 
 
-async def episode(sb: dsec.AsyncSandbox, task: Task, policy: ScriptedPolicy, slots: asyncio.Semaphore,
-                  out: Rollout, timeout: float, begin: float) -> None:
+async def episode(sb: dsec.AsyncSandbox, task: Task, policy: ScriptedPolicy, out: Rollout, limits: Limits,
+                  timeout: float) -> None:
     observation = None
     while (action := await policy.act(observation)) is not None:
         out.steps += 1
         # the tests after the policy's files, and at each step anew: what it did to them does not last
         for path, data in {**action, **task.tests}.items():
             await sb.files.write(f"{WORKDIR}/{path}", data)
-            if out.first_exec_ms is None:
-                out.first_exec_ms = (time.monotonic() - begin) * 1e3
-        async with slots:  # bounds how many tests run at once; thinking policies do not count
+            out.first_exec_ms = out.first_exec_ms or out.elapsed_ms()
+        async with limits.tests:
             r = await sb.run(task.run, timeout=timeout, workdir=WORKDIR, output_limit=1 << 20, limit_kills=True)
         passed = r.reason == dsec.Reason.EXITED and r.exit_code == 0
         out.outcome = "passed" if passed else OUTCOMES[r.reason]
@@ -125,13 +136,14 @@ async def episode(sb: dsec.AsyncSandbox, task: Task, policy: ScriptedPolicy, slo
         observation = r.stdout + r.stderr
 
 
-async def rollout(task: Task, policy: ScriptedPolicy, slots: asyncio.Semaphore, out: Rollout,
-                  args: argparse.Namespace) -> None:
-    begin = time.monotonic()
+async def rollout(task: Task, policy: ScriptedPolicy, out: Rollout, limits: Limits, args: argparse.Namespace) -> None:
     try:
-        async with await create(args) as sb:  # stopped at the end, however this is left
-            out.create_ms = (time.monotonic() - begin) * 1e3
-            await episode(sb, task, policy, slots, out, args.timeout, begin)
+        async with limits.creates:
+            out.begin = time.monotonic()
+            sandbox = await create(args)
+        async with sandbox as sb:  # stopped at the end, however this block is left
+            out.create_ms = out.elapsed_ms()
+            await episode(sb, task, policy, out, limits, args.timeout)
     except dsec.Error as e:
         # after its first command the policy itself may be why writing fails: a full disk, a directory in the way
         inside = out.steps > 1 and e.step in ("file", "spawn", "exec") and e.errno != errno.EPIPE
@@ -184,7 +196,7 @@ async def run_all(args: argparse.Namespace, progress: Progress) -> tuple[list[li
     tasks = [Task(p) for p in sorted(pathlib.Path(args.tasks).iterdir()) if p.is_dir()]
     if args.seed:
         random.Random(args.seed).shuffle(tasks)
-    slots = asyncio.Semaphore(args.jobs)
+    limits = Limits(args.jobs)
     groups: list[list[Rollout]] = []
     coroutines = []
     for prompt in range(args.prompts):
@@ -195,7 +207,7 @@ async def run_all(args: argparse.Namespace, progress: Progress) -> tuple[list[li
             policy = ScriptedPolicy(task, number)
             out = Rollout(task.name, prompt, number, policy.name)
             groups[-1].append(out)
-            coroutines.append(rollout(task, policy, slots, out, args))
+            coroutines.append(rollout(task, policy, out, limits, args))
 
     running = [asyncio.ensure_future(c) for c in coroutines]
     everything = asyncio.gather(*running)
@@ -224,7 +236,7 @@ def main() -> int:
     parser.add_argument("-t", "--tasks", default=pathlib.Path(__file__).parent / "tasks")
     parser.add_argument("-T", "--timeout", type=float, default=5.0, help="seconds that the tests may take")
     parser.add_argument("-m", "--memory", default="256M", help="of each sandbox")
-    parser.add_argument("-j", "--jobs", type=int, default=2 * (os.cpu_count() or 1), help="tests that run at once")
+    parser.add_argument("-j", "--jobs", type=int, default=2 * (os.cpu_count() or 1), help="creates, and tests, at once")
     parser.add_argument("-i", "--image", default="host")
     parser.add_argument("-b", "--backend", default="container")
     parser.add_argument("-s", "--seed", type=int, default=0, help="draws the tasks in another order")

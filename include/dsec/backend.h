@@ -40,7 +40,7 @@ enum {
 	/* to the library */
 	DSEC_FRAME_STDOUT = 1,  /* bytes */
 	DSEC_FRAME_STDERR = 2,  /* bytes */
-	DSEC_FRAME_CREDIT = 3,  /* uint32_t: so many more bytes of stdin are welcome (256 KiB are from the start) */
+	DSEC_FRAME_CREDIT = 3,  /* uint32_t: so many more bytes of stdin are welcome (64 KiB are from the start) */
 	DSEC_FRAME_RESULT = 4,  /* struct dsec_frame_result */
 	DSEC_FRAME_FAILED = 5,  /* struct dsec_error: the command was not executed; ends the channel like RESULT */
 	/* from the library */

@@ -144,10 +144,12 @@ static void input_pump(struct agent *a, struct command *c)
 			continue;
 		if (n < 0 && errno == EAGAIN)
 			break;
-		if (n < 0)
+		if (n < 0) {
 			c->input_gone = true;
-		if (n < 0)
+			if (errno != EPIPE)
+				c->error = -errno;
 			break;
+		}
 		taken += (size_t)n;
 		dsec__buf_drop_front(&c->input, (size_t)n);
 	}
@@ -177,6 +179,7 @@ static void on_stdin(struct agent *a, struct command *c, const uint8_t *data, si
 	if (c->input.failed) {
 		dsec__buf_done(&c->input);
 		c->input_gone = true;
+		c->error = -ENOMEM;
 	}
 	input_pump(a, c);
 }

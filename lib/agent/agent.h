@@ -33,7 +33,7 @@ struct command {
 	pid_t pid;
 	bool tty, ended, reported;
 	int wait_status;
-	int error; /* negative errno: output was lost */
+	int error; /* negative errno: input or output was lost */
 	struct rusage usage;
 	struct source out[2], in; /* a terminal has its master in out[0] and a duplicate in `in` */
 	int64_t drain[2];         /* after the end: bytes that were in the pipe then; -1 before */

@@ -201,7 +201,7 @@ static int channel_open(struct dsec_sandbox *sb, struct dsec_error *err)
 {
 	struct container *c = dsec_backend_data(sb);
 	AUTO_CLOSE int theirs = -EBADF;
-	AUTO_CLOSE int ours = TAKE_FD(sb->idle_channel);
+	AUTO_CLOSE int ours = atomic_exchange(&sb->idle_channel, -EBADF);
 	int pair[2];
 	int r;
 

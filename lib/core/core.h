@@ -6,6 +6,7 @@
 #include <dsec/dsec.h>
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <sys/types.h>
 
@@ -26,7 +27,7 @@ struct dsec_sandbox {
 	void *data;
 	enum sandbox_state state;
 	char id[32];
-	int idle_channel;    /* of a backend whose channels may carry one command after another, -EBADF if none */
+	_Atomic int idle_channel; /* of a backend whose channels may carry one command after another, -EBADF if none */
 	bool reuses_channels;
 };
 

@@ -23,7 +23,8 @@ struct dsec_exec {
 	struct dsec__chan chan;
 	pthread_mutex_t send_lock; /* frames of stdin, and signals of another thread */
 	uint64_t flags;
-	bool ended, lost;
+	_Atomic bool ended; /* asked by dsec_exec_signal() on another thread */
+	bool lost;
 	struct dsec_frame_result result;
 	struct dsec_error error;      /* code 0 unless it was not executed */
 	struct dsec__buf out[2];
@@ -173,7 +174,7 @@ static struct dsec_exec *exec_new(struct dsec_sandbox *sb, const struct dsec_exe
 		return NULL;
 	e->sandbox = sb;
 	e->flags = o->flags;
-	e->credit = DSEC__WINDOW;
+	e->credit = DSEC__STDIN_WINDOW;
 	e->chan.fd = -EBADF;
 	(void)pthread_mutex_init(&e->send_lock, NULL); /* a plain mutex needs nothing that could be missing */
 	return e;
@@ -337,7 +338,7 @@ int dsec_exec_signal(struct dsec_exec *exec, int32_t signo, struct dsec_error *e
 		return r;
 	if (signo < 1 || signo > 64)
 		return dsec__fail(err, -EINVAL, DSEC_STEP_OPTIONS, "signo: %d is not 1 to 64", signo);
-	if (__atomic_load_n(&exec->ended, __ATOMIC_RELAXED))
+	if (exec->ended)
 		return dsec__fail(err, -EPIPE, DSEC_STEP_SIGNAL, "the command has ended");
 	(void)pthread_mutex_lock(&exec->send_lock);
 	r = exec->sandbox->ops->signal(exec->sandbox, exec->chan.fd, signo, err);
@@ -436,7 +437,7 @@ static bool reusable(const struct dsec_exec *e)
 {
 	const struct dsec_sandbox *sb = e->sandbox;
 
-	return sb->reuses_channels && sb->state == SANDBOX_RUNNING && sb->idle_channel < 0 && e->ended && !e->lost &&
+	return sb->reuses_channels && sb->state == SANDBOX_RUNNING && e->ended && !e->lost &&
 	       !e->chan.eof && !e->chan.broken && e->chan.fd >= 0 && e->chan.in.len == e->chan.in_used &&
 	       !e->error.code && sb->node->owner == getpid();
 }
@@ -445,10 +446,8 @@ void dsec_exec_close(struct dsec_exec *exec)
 {
 	if (!exec)
 		return;
-	if (reusable(exec)) {
-		exec->sandbox->idle_channel = exec->chan.fd;
-		exec->chan.fd = -EBADF;
-	}
+	if (reusable(exec)) /* what comes back is the former one, kept by another thread meanwhile, or none */
+		exec->chan.fd = atomic_exchange(&exec->sandbox->idle_channel, exec->chan.fd);
 	dsec__chan_done(&exec->chan);
 	dsec__buf_done(&exec->out[0]);
 	dsec__buf_done(&exec->out[1]);

@@ -217,11 +217,14 @@ int dsec_sandbox_stop(struct dsec_sandbox *sandbox, uint64_t flags, struct dsec_
 
 void dsec_sandbox_close(struct dsec_sandbox *sandbox)
 {
+	int idle;
+
 	if (!sandbox)
 		return;
 	/* In a forked child the descriptors are copies: closing them takes nothing from the parent, and no slot may run. */
 	if (sandbox->node->owner == getpid())
 		sandbox->ops->destroy(sandbox);
-	dsec__closep(&sandbox->idle_channel);
+	idle = atomic_load(&sandbox->idle_channel);
+	dsec__closep(&idle);
 	free(sandbox);
 }

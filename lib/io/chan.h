@@ -39,8 +39,10 @@ enum {
 /* START: that descriptor is a directory to be born in. */
 #define DSEC__FRAME_BIRTH 2u
 
-/* Output that may be on its way from a command without being taken, and stdin without being read. Bytes. */
+/* Output that may be on its way from a command without being taken. Bytes. */
 #define DSEC__WINDOW (256u << 10)
+/* Stdin that may be on its way without being read: less than any socket holds, so that giving it never waits. */
+#define DSEC__STDIN_WINDOW (64u << 10)
 
 struct dsec__ended {
 	int32_t wait_status; /* as wait(2) gives it */

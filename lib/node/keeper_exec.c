@@ -175,7 +175,7 @@ static struct run *run_new(struct keeper *k, struct conn *c, const struct dsec__
 	run->started_ns = dsec__now_ns();
 	run->deadline_ms = q->timeout_ms ? dsec__now_ms() + (int64_t)q->timeout_ms : -1;
 	run->give_up_ms = -1;
-	run->stdin_credit = DSEC__WINDOW;
+	run->stdin_credit = DSEC__STDIN_WINDOW;
 	run->next = k->runs;
 	k->runs = run;
 	c->run = run;
@@ -326,7 +326,7 @@ static void on_ended(struct keeper *k, struct run *run, const uint8_t *payload)
 		return;
 	}
 	(void)dsec__fail(&err, e.error, run->kind ? DSEC_STEP_FILE : DSEC_STEP_SPAWN,
-			 run->kind ? "read or write a file of the sandbox" : "read the output of the command");
+			 run->kind ? "read or write a file of the sandbox" : "pass on input or output of the command");
 	if (run->conn)
 		refuse(run->conn, &err);
 	group_leave(k, run);

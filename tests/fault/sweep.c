@@ -45,7 +45,7 @@ static int work(struct dsec_node *node, struct dsec_sandbox **ret_sb, struct dse
 	if (r == 0)
 		r = dsec_sandbox_exec(*ret_sb, argv, NULL, &res, err);
 	if (r == 0 && res.reason == DSEC_REASON_EXITED && strcmp(res.stdout_data, "hello\n") != 0) {
-		(void)printf("wrong output \"%s\"\n", res.stdout_data);
+		(void)printf("%s failed: wrong output \"%s\"\n", fault->name, res.stdout_data);
 		exit(1);
 	}
 	if (r == 0 && res.reason != DSEC_REASON_EXITED)
@@ -56,7 +56,7 @@ static int work(struct dsec_node *node, struct dsec_sandbox **ret_sb, struct dse
 	if (r == 0)
 		r = dsec_sandbox_read(*ret_sb, "/root/a/b", &data, &n, err);
 	if (r == 0 && (n != 5 || memcmp(data, "12345", 5) != 0)) {
-		(void)printf("wrong contents\n");
+		(void)printf("%s failed: wrong contents, %zu bytes\n", fault->name, n);
 		exit(1);
 	}
 	free(data);

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Man pages against the headers: every function has a page, prototypes agree, examples compile, names exist, lint is clean.
+"""Man pages against headers: every function has a page, prototypes agree, names exist, examples compile, lint is clean.
 
 Run from anywhere; needs a C compiler ($CC, else cc). mandoc is used where it is installed.
 """
@@ -116,7 +116,8 @@ def check_synopsis(path: Path, sections: dict[str, list[str]], functions: dict[s
         elif name not in here:
             problem(path.name, f"{name} has another page")
         elif squeezed(shown[name]) != squeezed(functions[name]):
-            problem(path.name, f"{name} differs\n  page:   {shown[name]}\n  header: {' '.join(functions[name].split())}")
+            header = " ".join(functions[name].split())
+            problem(path.name, f"{name} differs\n  page:   {shown[name]}\n  header: {header}")
         if not re.search(rf"\b{name}\b", named):
             problem(path.name, f"{name} is not in NAME")
 
