@@ -22,6 +22,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -102,6 +103,16 @@ static int stage_root(const struct dsec__container *b, struct dsec__rootfs *fs, 
 	return r < 0 ? r : dsec__rootfs_enter(fs, b->image, b->spec, staging, err);
 }
 
+/* The control group's limit takes precedence; this one counts the processes of each user of the sandbox. */
+static int stage_processes(const struct dsec__spec *spec, struct dsec_error *err)
+{
+	const struct rlimit limit = { DSEC__PIDS_DEFAULT, DSEC__PIDS_DEFAULT };
+
+	if (spec->pids || setrlimit(RLIMIT_NPROC, &limit) == 0)
+		return 0;
+	return dsec__fail(err, -errno, DSEC_STEP_SECURITY, "limit the number of processes");
+}
+
 static int make_workdir(const struct dsec__spec *spec, struct dsec_error *err)
 {
 	char part[PATH_MAX];
@@ -166,6 +177,8 @@ void dsec__container_main(const struct dsec__container *b)
 	dsec__closep(&staging);
 	if (r == 0)
 		r = make_workdir(b->spec, &err);
+	if (r == 0)
+		r = stage_processes(b->spec, &err);
 	if (r == 0)
 		r = dsec__security_apply(&b->launcher->filter, &err);
 	if (r == 0 && prctl(PR_SET_DUMPABLE, 0) < 0)

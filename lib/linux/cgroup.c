@@ -189,24 +189,42 @@ static int set_limits(const struct dsec__cgroup *cg, const struct dsec__cglimits
 	return r;
 }
 
-int dsec__cgroup_create(struct dsec__cgroup *cg, const struct dsec__cgroot *root, const char *name,
-			const struct dsec__cglimits *limits, bool optional, struct dsec_error *err)
+/* A v1 hierarchy is used for its limit, or for command groups where there is no v2. */
+static bool needed(const struct dsec__cgroot *root, int i, const struct dsec__cglimits *limits)
+{
+	return i == DSEC__CG_UNIFIED || i == root->exec || i == DSEC__CG_CPUACCT ||
+	       (i == root->cpu && limits->cpu_millis) || (i == root->memory && limits->memory_bytes) ||
+	       (i == root->pids && limits->pids);
+}
+
+int dsec__cgroup_make(struct dsec__cgroup *cg, const struct dsec__cgroot *root, const char *name,
+		      const struct dsec__cglimits *limits, struct dsec_error *err)
 {
 	int r = 0;
 
 	assert(plain(name));
 	init(cg, root, name);
 	for (int i = 0; i < DSEC__CG_MAX && r == 0; i++) {
-		if (root->fd[i] < 0)
+		if (root->fd[i] < 0 || !needed(root, i, limits))
 			continue;
 		cg->fd[i] = make_group(root, i, name);
 		if (cg->fd[i] < 0)
 			r = dsec__fail(err, cg->fd[i], DSEC_STEP_CGROUP, "mkdir \"%.150s/%s\"", root->path[i], name);
 	}
-	if (r == 0 && limits)
-		r = set_limits(cg, limits, optional, err);
 	if (r < 0)
 		(void)dsec__cgroup_remove(cg, 0); /* empty, so it cannot be busy */
+	return r;
+}
+
+int dsec__cgroup_create(struct dsec__cgroup *cg, const struct dsec__cgroot *root, const char *name,
+			const struct dsec__cglimits *limits, bool optional, struct dsec_error *err)
+{
+	int r = dsec__cgroup_make(cg, root, name, limits, err);
+
+	if (r == 0)
+		r = set_limits(cg, limits, optional, err);
+	if (r < 0)
+		(void)dsec__cgroup_remove(cg, 0);
 	return r;
 }
 

@@ -57,7 +57,14 @@ struct dsec__cgroup {
  */
 int dsec__cgroup_create(struct dsec__cgroup *cg, const struct dsec__cgroot *root, const char *name,
 			const struct dsec__cglimits *limits, bool optional, struct dsec_error *err);
-/* Sets limits later, of groups made with limits NULL. */
+/*
+ * Makes the groups that these limits need, without setting them. A v1 hierarchy is left alone where no limit of it is asked
+ * for: to move a process into a v1 group waits for an RCU grace period, some 10 ms, and holds up all other work on control
+ * groups of the machine meanwhile. (In a v2 group a process is born.)
+ */
+int dsec__cgroup_make(struct dsec__cgroup *cg, const struct dsec__cgroot *root, const char *name,
+		      const struct dsec__cglimits *limits, struct dsec_error *err);
+/* Sets them. */
 int dsec__cgroup_limit(const struct dsec__cgroup *cg, const struct dsec__cglimits *limits, bool optional,
 		       struct dsec_error *err);
 /* Moves a process into the groups of the sandbox; born: it was cloned into the v2 one. */

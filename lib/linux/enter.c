@@ -23,6 +23,7 @@
 #include "../util/error.h"
 #include "rootfs.h"
 
+#define UNMAPPED 65534 /* how an id without a mapping shows */
 #define QUIET (MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC)
 
 /* Opens a path below `root` without following any link. */
@@ -183,7 +184,7 @@ enum {
 	HIDE_HOST, /* empty in a sysfs of our own; in the host's, bound with its network, other file systems lie there */
 };
 
-/* Root of a user namespace cannot open most of these anyway; a mask holds where a kernel gets a mode wrong. */
+/* Root of a user namespace cannot open many of these anyway: they are left alone where this kernel's modes say so. */
 static const struct {
 	const char *path;
 	int how;
@@ -226,6 +227,12 @@ static int cover(int from, int at, uint64_t attr)
 	return 0;
 }
 
+/* A file of the host's root that others may not touch: no id of a sandbox is that root. */
+static bool is_refused(const struct stat *st)
+{
+	return S_ISREG(st->st_mode) && !(st->st_mode & 0007) && st->st_uid == UNMAPPED && st->st_gid == UNMAPPED;
+}
+
 /* Hidden directories are covered by read-only clones of one removed, empty directory: no file system is made for them. */
 static int stage_mask(int root, bool host_sys, struct dsec_error *err)
 {
@@ -246,6 +253,8 @@ static int stage_mask(int root, bool host_sys, struct dsec_error *err)
 			continue; /* this kernel has no such file */
 		if (fstat(at, &st) < 0)
 			return dsec__fail(err, -errno, DSEC_STEP_MOUNT, "stat \"/%s\"", masks[i].path);
+		if (is_refused(&st))
+			continue;
 		if (masks[i].how == READ_ONLY)
 			from = at;
 		else if (S_ISDIR(st.st_mode))

@@ -27,7 +27,6 @@
 #include "../util/cleanup.h"
 #include "../util/error.h"
 
-#define PIDS_DEFAULT 1024
 #define READY_MS 30000 /* far beyond what the slowest machine needs; a sandbox that takes longer is broken */
 
 static int clone_agent(struct keeper *k, int *ret_socket, struct dsec_error *err)
@@ -171,26 +170,28 @@ static int make_agent(struct keeper *k, struct dsec_error *err)
 	return await_ready(k, err);
 }
 
-static int set_limits(struct keeper *k, struct dsec_error *err)
+static struct dsec__cglimits limits_of(const struct keeper *k)
 {
 	struct dsec__cglimits limits = { k->spec.cpu_millis, k->spec.memory_bytes, k->spec.pids };
 
-	if (!limits.pids && k->launcher->cgroot.pids >= 0)
-		limits.pids = PIDS_DEFAULT;
-	return dsec__cgroup_limit(&k->cgroup, &limits, k->spec.flags & DSEC_SANDBOX_LIMITS_OPTIONAL, err);
+	if (!limits.pids && k->launcher->cgroot.pids == DSEC__CG_UNIFIED)
+		limits.pids = DSEC__PIDS_DEFAULT; /* elsewhere by the agent's resource limit */
+	return limits;
 }
 
 /* What only the sandbox itself has, not its shape: its entry, its name, its limits. */
 int keeper_describe(struct keeper *k, struct dsec_error *err)
 {
+	struct dsec__cglimits limits = limits_of(k);
 	int r = dsec__sbdir_describe(&k->launcher->state, &k->dir, &k->spec, err);
 
-	return r < 0 ? r : set_limits(k, err);
+	return r < 0 ? r : dsec__cgroup_limit(&k->cgroup, &limits, k->spec.flags & DSEC_SANDBOX_LIMITS_OPTIONAL, err);
 }
 
 int keeper_create(struct keeper *k, bool spare, struct dsec_error *err)
 {
 	struct launcher *l = k->launcher;
+	struct dsec__cglimits limits = limits_of(k);
 	int r = dsec__sbdir_create(&l->state, k->spec.id, &l->cgroot, l->privileged, &k->dir, err);
 
 	if (r < 0)
@@ -201,7 +202,7 @@ int keeper_create(struct keeper *k, bool spare, struct dsec_error *err)
 	r = dsec__image_resolve(k->spec.image, l->state.images, &k->image, err);
 	if (r < 0)
 		return r;
-	r = dsec__cgroup_create(&k->cgroup, &l->cgroot, k->spec.id, NULL, false, err);
+	r = dsec__cgroup_make(&k->cgroup, &l->cgroot, k->spec.id, &limits, err);
 	if (r < 0)
 		return r;
 	k->has_cgroup = true;

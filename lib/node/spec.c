@@ -85,6 +85,7 @@ bool dsec__spec_same_shape(const struct dsec__spec *a, const struct dsec__spec *
 	while (a->env[n] && b->env[n] && strcmp(a->env[n], b->env[n]) == 0)
 		n++;
 	return !a->env[n] && !b->env[n] && same(a->backend, b->backend) && same(a->image, b->image) &&
+	       !a->cpu_millis == !b->cpu_millis && !a->memory_bytes == !b->memory_bytes && !a->pids == !b->pids &&
 	       same(a->hostname, b->hostname) && same(a->workdir, b->workdir) && a->disk_bytes == b->disk_bytes &&
 	       a->disk_inodes == b->disk_inodes && a->uid == b->uid && a->gid == b->gid && a->network == b->network &&
 	       a->top == b->top;

@@ -12,6 +12,7 @@
 
 #include "../util/wire.h"
 
+#define DSEC__PIDS_DEFAULT 1024
 #define DSEC__ID_LEN 25 /* "dsec-" and 20 of base32 */
 
 struct dsec__spec {
