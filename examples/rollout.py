@@ -8,6 +8,7 @@ until the tests pass or it gives up. Put a model where ScriptedPolicy is. Read f
 
 import argparse
 import asyncio
+import contextlib
 import dataclasses
 import errno
 import json
@@ -111,7 +112,7 @@ async def create(args: argparse.Namespace) -> dsec.AsyncSandbox:
     while True:
         try:
             return await dsec.AsyncSandbox.create(
-                args.backend, image=args.image, workdir=WORKDIR, cpu=1, memory=args.memory, pids=256, network="none")
+                "container", image=args.image, workdir=WORKDIR, cpu=1, memory=args.memory, pids=256, network="none")
         except dsec.Error as e:
             if not e.retry:  # else nothing was started for want of room, which comes when other rollouts end
                 raise
@@ -144,12 +145,15 @@ async def rollout(task: Task, policy: ScriptedPolicy, out: Rollout, limits: Limi
         async with sandbox as sb:  # stopped at the end, however this block is left
             out.create_ms = out.elapsed_ms()
             await episode(sb, task, policy, out, limits, args.timeout)
+    except asyncio.CancelledError:
+        out.outcome = "interrupted"
+        raise
     except dsec.Error as e:
         # after its first command the policy itself may be why writing fails: a full disk, a directory in the way
         inside = out.steps > 1 and e.step in ("file", "spawn", "exec") and e.errno != errno.EPIPE
         out.outcome = "failed tests" if inside else "infrastructure"
-        out.error = f"{e.step}: {e}"
-    if out.outcome not in ("infrastructure", "interrupted"):
+        out.error = str(e)
+    if out.outcome != "infrastructure":
         out.reward = 1.0 if out.outcome == "passed" else 0.0
     out.complaint = policy.complaint
 
@@ -169,10 +173,12 @@ def print_groups(console: Console, groups: list[list[Rollout]]) -> None:
     for group in groups:
         set_advantages(group)
         marks = " ".join("-" if r.reward is None else f"{r.reward:.0f}" for r in group)
-        rewards = [r.reward for r in group if r.reward is not None]
-        advantages = [r.advantage for r in group if r.advantage is not None]
-        numbers = [f"{statistics.fmean(rewards):.2f}", f"{min(advantages):+.2f}", f"{max(advantages):+.2f}"] \
-            if rewards else ["-"] * 3
+        known = [r for r in group if r.reward is not None]
+        advantages = [r.advantage for r in known]
+        numbers = ["-"] * 3
+        if known:
+            mean = statistics.fmean(r.reward for r in known)
+            numbers = [f"{mean:.2f}", f"{min(advantages):+.2f}", f"{max(advantages):+.2f}"]
         table.add_row(group[0].task, marks, *numbers, f"{statistics.fmean(r.steps for r in group):.1f}")
     console.print(table)
 
@@ -202,60 +208,46 @@ async def run_all(args: argparse.Namespace, progress: Progress) -> tuple[list[li
     for prompt in range(args.prompts):
         spread = prompt * len(tasks) // args.prompts if args.prompts < len(tasks) else prompt
         task = tasks[spread % len(tasks)]
-        groups.append([])
-        for number in range(args.rollouts):
-            policy = ScriptedPolicy(task, number)
-            out = Rollout(task.name, prompt, number, policy.name)
-            groups[-1].append(out)
-            coroutines.append(rollout(task, policy, out, limits, args))
+        policies = [ScriptedPolicy(task, number) for number in range(args.rollouts)]
+        groups.append([Rollout(task.name, prompt, number, p.name) for number, p in enumerate(policies)])
+        coroutines += [rollout(task, p, out, limits, args) for p, out in zip(policies, groups[-1])]
 
-    running = [asyncio.ensure_future(c) for c in coroutines]
-    everything = asyncio.gather(*running)
+    running = [asyncio.create_task(c) for c in coroutines]
     for signo in (signal.SIGINT, signal.SIGTERM):  # cancelling leaves each "async with", which stops the sandbox
-        asyncio.get_running_loop().add_signal_handler(signo, everything.cancel)
+        asyncio.get_running_loop().add_signal_handler(signo, lambda: [t.cancel() for t in running])
     bar = progress.add_task("", total=len(running), mean=0.0)
-
-    def show(_: asyncio.Future) -> None:
-        rewards = [r.reward for g in groups for r in g if r.reward is not None]
+    for finished in asyncio.as_completed(running):
+        with contextlib.suppress(asyncio.CancelledError):
+            await finished
+        rewards = [r.reward for group in groups for r in group if r.reward is not None]
         progress.update(bar, advance=1, mean=statistics.fmean(rewards) if rewards else 0.0)
-
-    for future in running:
-        future.add_done_callback(show)
-    try:
-        await everything
-    except asyncio.CancelledError:
-        await asyncio.wait(running)
-        return groups, True
-    return groups, False
+    return groups, any(t.cancelled() for t in running)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("-p", "--prompts", type=int, default=8)
-    parser.add_argument("-n", "--rollouts", type=int, default=8, help="of each prompt")
-    parser.add_argument("-t", "--tasks", default=pathlib.Path(__file__).parent / "tasks")
-    parser.add_argument("-T", "--timeout", type=float, default=5.0, help="seconds that the tests may take")
-    parser.add_argument("-m", "--memory", default="256M", help="of each sandbox")
-    parser.add_argument("-j", "--jobs", type=int, default=2 * (os.cpu_count() or 1), help="creates, and tests, at once")
-    parser.add_argument("-i", "--image", default="host")
-    parser.add_argument("-b", "--backend", default="container")
-    parser.add_argument("-s", "--seed", type=int, default=0, help="draws the tasks in another order")
-    parser.add_argument("-o", "--json", help="file for one JSON object per rollout")
-    parser.add_argument("-q", "--quiet", action="store_true", help="no progress")
+    option = parser.add_argument
+    option("-p", "--prompts", type=int, default=8)
+    option("-n", "--rollouts", type=int, default=8, help="of each prompt")
+    option("-t", "--tasks", default=pathlib.Path(__file__).parent / "tasks")
+    option("-T", "--timeout", type=float, default=5.0, help="seconds that the tests may take")
+    option("-m", "--memory", default="256M", help="of each sandbox")
+    option("-j", "--jobs", type=int, default=2 * (os.cpu_count() or 1), help="creates, and tests, at once")
+    option("-i", "--image", default="host")
+    option("-s", "--seed", type=int, default=0, help="draws the tasks in another order")
+    option("-o", "--json", help="file for one JSON object per rollout")
+    option("-q", "--quiet", action="store_true", help="no progress")
     args = parser.parse_args()
 
     begin = time.monotonic()
-    mean = TextColumn("mean reward {task.fields[mean]:.2f}")
-    columns = (BarColumn(), MofNCompleteColumn(), mean, TimeElapsedColumn())
+    columns = BarColumn(), MofNCompleteColumn(), TextColumn("mean reward {task.fields[mean]:.2f}"), TimeElapsedColumn()
     with Progress(*columns, console=Console(stderr=True), disable=args.quiet) as progress:
         groups, interrupted = asyncio.run(run_all(args, progress))
     results = [r for group in groups for r in group]
-    console = Console()
-    print_groups(console, groups)
-    print_totals(console, results, time.monotonic() - begin)
+    print_groups(Console(), groups)
+    print_totals(Console(), results, time.monotonic() - begin)
     if args.json:
-        lines = [json.dumps(dataclasses.asdict(r)) + "\n" for r in results]
-        pathlib.Path(args.json).write_text("".join(lines))
+        pathlib.Path(args.json).write_text("".join(json.dumps(dataclasses.asdict(r)) + "\n" for r in results))
     failed = [r for r in results if r.outcome == "infrastructure"]
     for r in failed[:10]:
         print(f"rollout: {r.task} #{r.rollout}: {r.error or 'the sandbox ended under the tests'}", file=sys.stderr)

@@ -174,28 +174,6 @@ static int container_start(struct dsec_sandbox *sb, int64_t timeout_ms, struct d
 	return dsec__fail_retry(err, -EPIPE, DSEC_STEP_LAUNCHER, "the launcher or the keeper of \"%s\" died", sb->id);
 }
 
-/* Sends a frame whole: the keeper always reads, so this waits for nothing that may not come. */
-static int send_all(int fd, uint16_t type, const void *payload, size_t n)
-{
-	struct dsec_frame f = { .len = (uint32_t)n, .type = type };
-	const uint8_t *parts[2] = { (const uint8_t *)&f, payload };
-	size_t sizes[2] = { sizeof f, n };
-
-	for (int i = 0; i < 2; i++) {
-		while (sizes[i]) {
-			ssize_t w = send(fd, parts[i], sizes[i], MSG_NOSIGNAL | (i == 0 && n ? MSG_MORE : 0));
-
-			if (w < 0 && errno == EINTR)
-				continue;
-			if (w < 0)
-				return -errno;
-			parts[i] += w;
-			sizes[i] -= (size_t)w;
-		}
-	}
-	return 0;
-}
-
 /* A connection that carries nothing now: the one of a command that ended, or a new one. */
 static int channel_open(struct dsec_sandbox *sb, struct dsec_error *err)
 {
@@ -239,7 +217,7 @@ static int container_exec(struct dsec_sandbox *sb, const char *const argv[], con
 		r = dsec__fail_retry(err, -ENOMEM, DSEC_STEP_MEMORY, "a request");
 	else if (b.len > DSEC_FRAME_MAX)
 		r = dsec__fail(err, -E2BIG, DSEC_STEP_EXEC, "execve \"%.64s\": arguments and environment", argv[0]);
-	else if (send_all(fd, DSEC__FRAME_EXEC, b.data, b.len) < 0)
+	else if (dsec__frame_send(fd, DSEC__FRAME_EXEC, b.data, b.len, true) < 0)
 		r = dsec__fail_retry(err, -EPIPE, DSEC_STEP_KEEPER, "the keeper of \"%s\" is gone", sb->id);
 	dsec__buf_done(&b);
 	if (r == 0)
@@ -251,7 +229,7 @@ static int container_signal(struct dsec_sandbox *sb, int fd, int32_t signo, stru
 {
 	uint32_t number = (uint32_t)signo;
 
-	if (send_all(fd, DSEC_FRAME_SIGNAL, &number, sizeof number) < 0)
+	if (dsec__frame_send(fd, DSEC_FRAME_SIGNAL, &number, sizeof number, true) < 0)
 		return dsec__fail(err, -EPIPE, DSEC_STEP_SIGNAL, "the keeper of \"%s\" is gone", sb->id);
 	return 0;
 }
@@ -265,7 +243,7 @@ static int container_stop(struct dsec_sandbox *sb, int64_t timeout_ms, struct ds
 
 	if (!c->gone && !c->stop_sent) {
 		c->stop_sent = true;
-		(void)send_all(c->control.fd, DSEC__FRAME_STOP, NULL, 0); /* if it is gone, reading shows it */
+		(void)dsec__frame_send(c->control.fd, DSEC__FRAME_STOP, NULL, 0, true); /* if it is gone, reading shows it */
 	}
 	while (!c->gone) {
 		r = await(c, timeout_ms, &f, &payload);
@@ -310,7 +288,7 @@ static int container_stats(struct dsec_sandbox *sb, struct dsec_sandbox_stats *r
 	struct container *c = dsec_backend_data(sb);
 	const uint8_t *payload;
 	struct dsec_frame f;
-	int r = send_all(c->control.fd, DSEC__FRAME_STATS, NULL, 0);
+	int r = dsec__frame_send(c->control.fd, DSEC__FRAME_STATS, NULL, 0, true);
 
 	if (r == 0)
 		r = await(c, -1, &f, &payload);

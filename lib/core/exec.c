@@ -38,31 +38,10 @@ struct dsec_exec {
 /* Frames leave whole or not at all: -EAGAIN when not even the first byte fits. Serialised against signals. */
 static int send_frame(struct dsec_exec *e, uint16_t type, const void *payload, size_t n)
 {
-	struct dsec_frame f = { .len = (uint32_t)n, .type = type };
-	struct iovec iov[2] = { { &f, sizeof f }, { (void *)(uintptr_t)payload, n } };
-	struct msghdr msg = { .msg_iov = iov, .msg_iovlen = 2 };
-	size_t sent = 0;
-	int r = 0;
+	int r;
 
 	(void)pthread_mutex_lock(&e->send_lock);
-	while (sent < sizeof f + n) {
-		ssize_t w = sendmsg(e->chan.fd, &msg, MSG_NOSIGNAL | (sent ? 0 : MSG_DONTWAIT));
-
-		if (w < 0 && errno == EINTR)
-			continue;
-		if (w < 0) {
-			r = -errno;
-			break;
-		}
-		sent += (size_t)w;
-		for (int i = 0; i < 2; i++) {
-			size_t part = (size_t)w < iov[i].iov_len ? (size_t)w : iov[i].iov_len;
-
-			iov[i].iov_base = (uint8_t *)iov[i].iov_base + part;
-			iov[i].iov_len -= part;
-			w -= (ssize_t)part;
-		}
-	}
+	r = dsec__frame_send(e->chan.fd, type, payload, n, false);
 	(void)pthread_mutex_unlock(&e->send_lock);
 	return r;
 }

@@ -135,6 +135,18 @@ void dsec__chan_flush(struct dsec__chan *c)
 	}
 }
 
+/* Queues what is left of a frame of which `sent` bytes are gone. */
+static void queue_rest(struct dsec__chan *c, const struct dsec_frame *f, const void *payload, size_t sent)
+{
+	if (sent < sizeof *f) {
+		dsec__buf_put(&c->out, (const uint8_t *)f + sent, sizeof *f - sent);
+		sent = sizeof *f;
+	}
+	dsec__buf_put(&c->out, (const uint8_t *)payload + (sent - sizeof *f), f->len + sizeof *f - sent);
+	if (c->out.failed)
+		c->broken = true;
+}
+
 void dsec__chan_send(struct dsec__chan *c, uint16_t type, uint32_t channel, const void *payload, size_t n)
 {
 	struct dsec_frame f = { .len = (uint32_t)n, .type = type, .channel = channel };
@@ -154,13 +166,7 @@ void dsec__chan_send(struct dsec__chan *c, uint16_t type, uint32_t channel, cons
 		if (sent < 0)
 			sent = 0;
 	}
-	if ((size_t)sent < sizeof f) {
-		dsec__buf_put(&c->out, (uint8_t *)&f + sent, sizeof f - (size_t)sent);
-		sent = sizeof f;
-	}
-	dsec__buf_put(&c->out, (const uint8_t *)payload + (sent - (ssize_t)sizeof f), n + sizeof f - (size_t)sent);
-	if (c->out.failed)
-		c->broken = true;
+	queue_rest(c, &f, payload, (size_t)sent);
 }
 
 static int drain(struct dsec__chan *c)
@@ -186,8 +192,8 @@ int dsec__chan_send_fd(struct dsec__chan *c, uint16_t type, uint16_t flags, uint
 	} ctl = { 0 };
 	struct dsec_frame f = { .len = (uint32_t)n, .type = type, .flags = DSEC__FRAME_FD | flags,
 				.channel = channel };
-	struct iovec iov = { &f, sizeof f };
-	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &ctl, .msg_controllen = sizeof ctl };
+	struct iovec iov[2] = { { &f, sizeof f }, { (void *)(uintptr_t)payload, n } };
+	struct msghdr msg = { .msg_iov = iov, .msg_iovlen = 2, .msg_control = &ctl, .msg_controllen = sizeof ctl };
 	struct cmsghdr *h = CMSG_FIRSTHDR(&msg);
 	ssize_t sent;
 	int r;
@@ -204,12 +210,35 @@ int dsec__chan_send_fd(struct dsec__chan *c, uint16_t type, uint16_t flags, uint
 	while (sent < 0 && errno == EINTR);
 	if (sent < 0)
 		return -errno;
-	dsec__buf_put(&c->out, (uint8_t *)&f + sent, sizeof f - (size_t)sent);
-	dsec__buf_put(&c->out, payload, n);
-	if (c->out.failed)
-		c->broken = true;
-	dsec__chan_flush(c);
+	queue_rest(c, &f, payload, (size_t)sent);
 	return c->broken ? -ENOMEM : 0;
+}
+
+int dsec__frame_send(int fd, uint16_t type, const void *payload, size_t n, bool wait)
+{
+	struct dsec_frame f = { .len = (uint32_t)n, .type = type };
+	struct iovec iov[2] = { { &f, sizeof f }, { (void *)(uintptr_t)payload, n } };
+	struct msghdr msg = { .msg_iov = iov, .msg_iovlen = 2 };
+	size_t left = sizeof f + n;
+
+	while (left) {
+		bool first = left == sizeof f + n;
+		ssize_t w = sendmsg(fd, &msg, MSG_NOSIGNAL | (first && !wait ? MSG_DONTWAIT : 0));
+
+		if (w < 0 && errno == EINTR)
+			continue;
+		if (w < 0)
+			return -errno;
+		left -= (size_t)w;
+		for (int i = 0; i < 2; i++) {
+			size_t part = (size_t)w < iov[i].iov_len ? (size_t)w : iov[i].iov_len;
+
+			iov[i].iov_base = (uint8_t *)iov[i].iov_base + part;
+			iov[i].iov_len -= part;
+			w -= (ssize_t)part;
+		}
+	}
+	return 0;
 }
 
 int dsec__chan_wait(struct dsec__chan *c, int64_t timeout_ms)

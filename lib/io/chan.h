@@ -87,6 +87,12 @@ static inline bool dsec__chan_pending(const struct dsec__chan *c)
 	return c->out.len > 0;
 }
 
+/*
+ * Sends a frame whole over a socket that has no queue of ours, to a peer that always reads. With wait false -EAGAIN is
+ * returned when not even its first byte fits; once that is gone, the rest is waited for. 0 or -errno.
+ */
+int dsec__frame_send(int fd, uint16_t type, const void *payload, size_t n, bool wait);
+
 /* Waits until the channel can be read (and flushes meanwhile). 1 readable, 0 timeout, -errno. timeout_ms -1: for ever. */
 int dsec__chan_wait(struct dsec__chan *c, int64_t timeout_ms);
 

@@ -308,7 +308,7 @@ void dsec__keeper_main(struct launcher *l, const void *spec, size_t n, int take_
 	(void)setsid(); /* fails for no process that was just forked */
 	dsec__launcher_leave(l, "dsec-keeper"); /* the trainer must see its launcher end */
 	k.launcher = l;
-	k.agent_death = k.listen_watch.fd = k.dir.fd = k.dir.lock = -EBADF;
+	k.group_ahead = k.agent_death = k.listen_watch.fd = k.dir.fd = k.dir.lock = -EBADF;
 	dsec__rootfs_none(&k.rootfs);
 	dsec__chan_init(&k.agent, -EBADF);
 	r = begin(&k, spec, n, take_spare >= 0, &err);

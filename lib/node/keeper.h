@@ -76,6 +76,8 @@ struct keeper {
 	struct conn *conns;
 	struct run *runs;
 	uint64_t seq, oom_seen;
+	int group_ahead;     /* the group of the next command, made while nobody waits; -EBADF if there is none */
+	bool group_birth;
 	uint64_t *lingering; /* commands that ended while processes of theirs live on in their group */
 	size_t n_lingering;
 	bool ending;
@@ -93,6 +95,8 @@ uint32_t keeper_first_id(const struct keeper *k);
 /* Ends the sandbox and removes all that it had on this machine. */
 void keeper_destroy(struct keeper *k);
 
+/* Makes the control group of the next command. */
+void keeper_group_ahead(struct keeper *k);
 void keeper_on_exec(struct keeper *k, struct conn *c, const uint8_t *payload, size_t n);
 void keeper_on_exec_frame(struct keeper *k, struct conn *c, const struct dsec_frame *f, const uint8_t *payload);
 void keeper_on_agent(struct keeper *k);

@@ -208,11 +208,16 @@ int keeper_create(struct keeper *k, bool spare, struct dsec_error *err)
 	k->has_cgroup = true;
 	if (!spare)
 		r = keeper_describe(k, err);
-	return r < 0 ? r : make_agent(k, err);
+	if (r == 0)
+		r = make_agent(k, err);
+	if (r == 0)
+		keeper_group_ahead(k);
+	return r;
 }
 
 void keeper_destroy(struct keeper *k)
 {
+	dsec__closep(&k->group_ahead);
 	if (k->has_cgroup)
 		dsec__cgroup_kill(&k->cgroup);
 	if (k->agent_pid > 0) {

@@ -153,6 +153,7 @@ static void run_finish(struct keeper *k, struct run *run, const struct dsec__end
 	}
 	group_leave(k, run);
 	run_free(k, run);
+	keeper_group_ahead(k);
 }
 
 static void refuse(struct conn *c, const struct dsec_error *err)
@@ -182,6 +183,22 @@ static struct run *run_new(struct keeper *k, struct conn *c, const struct dsec__
 	return run;
 }
 
+void keeper_group_ahead(struct keeper *k)
+{
+	/* A failure is left to the command to tell. */
+	if (k->group_ahead < 0 && k->launcher->cgroot.exec >= 0)
+		k->group_ahead = dsec__cgroup_exec_open(&k->cgroup, k->seq + 1, keeper_first_id(k), &k->group_birth, NULL);
+}
+
+/* The group of a command that begins: the one made ahead is always that of the next number. */
+static int group_take(struct keeper *k, bool *ret_birth, struct dsec_error *err)
+{
+	*ret_birth = k->group_birth;
+	if (k->group_ahead >= 0)
+		return TAKE_FD(k->group_ahead);
+	return dsec__cgroup_exec_open(&k->cgroup, k->seq, keeper_first_id(k), ret_birth, err);
+}
+
 void keeper_on_exec(struct keeper *k, struct conn *c, const uint8_t *payload, size_t n)
 {
 	struct dsec_error err = { 0 };
@@ -202,7 +219,7 @@ void keeper_on_exec(struct keeper *k, struct conn *c, const uint8_t *payload, si
 		refuse(c, &err);
 		return;
 	}
-	group = dsec__cgroup_exec_open(&k->cgroup, run->seq, keeper_first_id(k), &birth, &err);
+	group = group_take(k, &birth, &err);
 	if (group < 0 && group != -ENOTSUP) {
 		refuse(c, &err);
 		run_free(k, run);
