@@ -42,10 +42,9 @@ class Task:
         self.prompt = (top / "prompt.txt").read_text()
         self.run = (top / "run").read_text().strip()
         self.tests = read_files(top / "tests")
-        self.attempts = {}  # name: the files of each step
-        for attempt in sorted((top / "attempts").iterdir()):
-            steps = sorted(attempt.iterdir(), key=lambda p: int(p.name))
-            self.attempts[attempt.name] = [read_files(step) for step in steps]
+        self.attempts = {  # name: the files of each step
+            attempt.name: [read_files(step) for step in sorted(attempt.iterdir(), key=lambda p: int(p.name))]
+            for attempt in sorted((top / "attempts").iterdir())}
 
 
 class ScriptedPolicy:
@@ -120,8 +119,8 @@ async def create(args: argparse.Namespace) -> dsec.AsyncSandbox:
 
 
 async def episode(sb: dsec.AsyncSandbox, task: Task, policy: ScriptedPolicy, out: Rollout, limits: Limits,
-                  timeout: float) -> None:
-    observation = None
+                  timeout: float) -> str:
+    observation, outcome = None, "failed tests"
     while (action := await policy.act(observation)) is not None:
         out.steps += 1
         # the tests after the policy's files, and at each step anew: what it did to them does not last
@@ -130,11 +129,11 @@ async def episode(sb: dsec.AsyncSandbox, task: Task, policy: ScriptedPolicy, out
             out.first_exec_ms = out.first_exec_ms or out.elapsed_ms()
         async with limits.tests:
             r = await sb.run(task.run, timeout=timeout, workdir=WORKDIR, output_limit=1 << 20, limit_kills=True)
-        passed = r.reason == dsec.Reason.EXITED and r.exit_code == 0
-        out.outcome = "passed" if passed else OUTCOMES[r.reason]
-        if passed or out.outcome == "infrastructure":
-            return
+        outcome = "passed" if r.reason == dsec.Reason.EXITED and r.exit_code == 0 else OUTCOMES[r.reason]
+        if outcome in ("passed", "infrastructure"):
+            break
         observation = r.stdout + r.stderr
+    return outcome
 
 
 async def rollout(task: Task, policy: ScriptedPolicy, out: Rollout, limits: Limits, args: argparse.Namespace) -> None:
@@ -144,10 +143,7 @@ async def rollout(task: Task, policy: ScriptedPolicy, out: Rollout, limits: Limi
             sandbox = await create(args)
         async with sandbox as sb:  # stopped at the end, however this block is left
             out.create_ms = out.elapsed_ms()
-            await episode(sb, task, policy, out, limits, args.timeout)
-    except asyncio.CancelledError:
-        out.outcome = "interrupted"
-        raise
+            out.outcome = await episode(sb, task, policy, out, limits, args.timeout)
     except dsec.Error as e:
         # after its first command the policy itself may be why writing fails: a full disk, a directory in the way
         inside = out.steps > 1 and e.step in ("file", "spawn", "exec") and e.errno != errno.EPIPE
@@ -173,12 +169,10 @@ def print_groups(console: Console, groups: list[list[Rollout]]) -> None:
     for group in groups:
         set_advantages(group)
         marks = " ".join("-" if r.reward is None else f"{r.reward:.0f}" for r in group)
-        known = [r for r in group if r.reward is not None]
-        advantages = [r.advantage for r in known]
-        numbers = ["-"] * 3
-        if known:
-            mean = statistics.fmean(r.reward for r in known)
-            numbers = [f"{mean:.2f}", f"{min(advantages):+.2f}", f"{max(advantages):+.2f}"]
+        rewards = [r.reward for r in group if r.reward is not None]
+        advantages = [r.advantage for r in group if r.advantage is not None]
+        values = [statistics.fmean(rewards), min(advantages), max(advantages)] if rewards else []
+        numbers = [f"{v:.2f}" for v in values] or ["-"] * 3
         table.add_row(group[0].task, marks, *numbers, f"{statistics.fmean(r.steps for r in group):.1f}")
     console.print(table)
 
@@ -190,8 +184,7 @@ def print_totals(console: Console, results: list[Rollout], seconds: float) -> No
     if rewards:
         table.add_row("mean reward", f"{statistics.fmean(rewards):.3f} over {len(rewards)}")
     for label, field in ("create", "create_ms"), ("create to first exec", "first_exec_ms"):
-        ms = sorted(v for r in results if (v := getattr(r, field)) is not None)
-        if ms:
+        if ms := sorted(v for r in results if (v := getattr(r, field)) is not None):
             table.add_row(label, f"p50 {ms[len(ms) // 2]:.1f} ms, p99 {ms[len(ms) * 99 // 100]:.1f} ms")
     for outcome in ["passed", *dict.fromkeys(OUTCOMES.values()), "interrupted"]:
         table.add_row(outcome, str(sum(r.outcome == outcome for r in results)))
@@ -202,9 +195,7 @@ async def run_all(args: argparse.Namespace, progress: Progress) -> tuple[list[li
     tasks = [Task(p) for p in sorted(pathlib.Path(args.tasks).iterdir()) if p.is_dir()]
     if args.seed:
         random.Random(args.seed).shuffle(tasks)
-    limits = Limits(args.jobs)
-    groups: list[list[Rollout]] = []
-    coroutines = []
+    limits, groups, coroutines = Limits(args.jobs), [], []
     for prompt in range(args.prompts):
         spread = prompt * len(tasks) // args.prompts if args.prompts < len(tasks) else prompt
         task = tasks[spread % len(tasks)]
@@ -250,7 +241,7 @@ def main() -> int:
         pathlib.Path(args.json).write_text("".join(json.dumps(dataclasses.asdict(r)) + "\n" for r in results))
     failed = [r for r in results if r.outcome == "infrastructure"]
     for r in failed[:10]:
-        print(f"rollout: {r.task} #{r.rollout}: {r.error or 'the sandbox ended under the tests'}", file=sys.stderr)
+        print(f"rollout: {r.task} #{r.rollout}: {r.error or 'the sandbox ended under it'}", file=sys.stderr)
     return 130 if interrupted else 1 if failed else 0
 
 

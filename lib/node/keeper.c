@@ -275,12 +275,30 @@ static int publish(struct keeper *k, struct dsec_error *err)
 	return 0;
 }
 
+/* A command that was asked for and not yet read when the end came: it was not started, and its caller is told so. */
+static void refuse_unread(struct keeper *k, struct conn *c)
+{
+	struct dsec_error err = { 0 };
+	const uint8_t *payload;
+	struct dsec_frame f;
+
+	dsec__chan_fill(&c->chan);
+	while (dsec__chan_next(&c->chan, &f, &payload)) {
+		if (f.type != DSEC__FRAME_EXEC)
+			continue;
+		(void)dsec__fail_retry(&err, -EPIPE, DSEC_STEP_KEEPER, "sandbox \"%s\" has ended", k->spec.id);
+		dsec__chan_send(&c->chan, DSEC_FRAME_FAILED, 0, &err, sizeof err);
+	}
+}
+
 /* Tells those who wait for the end, now that nothing is left, and those whose commands it took. */
 static void goodbye(struct keeper *k)
 {
-	for (struct conn *c = k->conns; c; c = c->next)
+	for (struct conn *c = k->conns; c; c = c->next) {
+		refuse_unread(k, c);
 		if (c->wants_stop || c->owner)
 			dsec__chan_send(&c->chan, DSEC__FRAME_STOPPED, 0, NULL, 0);
+	}
 	while (k->conns) {
 		k->conns->run = NULL;
 		if (dsec__chan_pending(&k->conns->chan)) {

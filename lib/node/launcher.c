@@ -119,18 +119,18 @@ static int prepare(struct launcher *l, const char *root, const char *images, str
 	l->trainer = (int)syscall(SYS_pidfd_open, trainer.pid, 0);
 	if (l->trainer < 0)
 		return dsec__fail(err, -errno, DSEC_STEP_LAUNCHER, "pidfd_open of the process that opened the node");
-	r = dsec__state_open(&l->state, err);
+	l->privileged = is_privileged();
+	l->dev = -EBADF;
+	if (l->privileged)
+		r = private_mounts(err); /* first: what is opened before lies in mounts that an overlay cannot use */
+	if (r == 0)
+		r = dsec__state_open(&l->state, err);
 	if (r == 0)
 		r = dsec__cgroot_open(&l->cgroot, err);
 	if (r == 0)
 		r = compile_filter(&l->filter, err);
-	l->privileged = is_privileged();
-	l->dev = -EBADF;
-	if (r == 0 && l->privileged) {
-		r = private_mounts(err);
-		if (r == 0)
-			r = l->dev = dsec__rootfs_dev(err);
-	}
+	if (r == 0 && l->privileged)
+		r = l->dev = dsec__rootfs_dev(err);
 	return r < 0 ? r : 0;
 }
 
