@@ -94,9 +94,7 @@ OUTCOMES = {
     dsec.Reason.TIMEOUT: "timeout",
     dsec.Reason.OOM: "out of memory",
     dsec.Reason.OUTPUT_LIMIT: "output limit",
-    dsec.Reason.LOST: "infrastructure",
-    dsec.Reason.UNKNOWN: "infrastructure",
-}
+}  # a lost sandbox and an unknown outcome are exceptions, not results
 
 
 class Limits:
@@ -111,7 +109,8 @@ async def create(args: argparse.Namespace) -> dsec.AsyncSandbox:
     while True:
         try:
             return await dsec.AsyncSandbox.create(
-                "container", image=args.image, workdir=WORKDIR, cpu=1, memory=args.memory, pids=256, network="none")
+                "container", image=args.image, workdir=WORKDIR, network="none",
+                cpu=1, memory=args.memory, disk="64M", pids=256)
         except dsec.Error as e:
             if not e.retry:  # else nothing was started for want of room, which comes when other rollouts end
                 raise
@@ -129,9 +128,9 @@ async def episode(sb: dsec.AsyncSandbox, task: Task, policy: ScriptedPolicy, out
             out.first_exec_ms = out.first_exec_ms or out.elapsed_ms()
         async with limits.tests:
             r = await sb.run(task.run, timeout=timeout, workdir=WORKDIR, output_limit=1 << 20, limit_kills=True)
-        outcome = "passed" if r.reason == dsec.Reason.EXITED and r.exit_code == 0 else OUTCOMES[r.reason]
-        if outcome in ("passed", "infrastructure"):
-            break
+        if r.ok:
+            return "passed"
+        outcome = OUTCOMES[r.reason]
         observation = r.stdout + r.stderr
     return outcome
 
@@ -148,7 +147,7 @@ async def rollout(task: Task, policy: ScriptedPolicy, out: Rollout, limits: Limi
         # after its first command the policy itself may be why writing fails: a full disk, a directory in the way
         inside = out.steps > 1 and e.step in ("file", "spawn", "exec") and e.errno != errno.EPIPE
         out.outcome = "failed tests" if inside else "infrastructure"
-        out.error = str(e)
+        out.error = f"{e.step}: {e}"
     if out.outcome != "infrastructure":
         out.reward = 1.0 if out.outcome == "passed" else 0.0
     out.complaint = policy.complaint
@@ -186,7 +185,7 @@ def print_totals(console: Console, results: list[Rollout], seconds: float) -> No
     for label, field in ("create", "create_ms"), ("create to first exec", "first_exec_ms"):
         if ms := sorted(v for r in results if (v := getattr(r, field)) is not None):
             table.add_row(label, f"p50 {ms[len(ms) // 2]:.1f} ms, p99 {ms[len(ms) * 99 // 100]:.1f} ms")
-    for outcome in ["passed", *dict.fromkeys(OUTCOMES.values()), "interrupted"]:
+    for outcome in ["passed", *dict.fromkeys(OUTCOMES.values()), "infrastructure", "interrupted"]:
         table.add_row(outcome, str(sum(r.outcome == outcome for r in results)))
     console.print(table)
 
@@ -241,7 +240,7 @@ def main() -> int:
         pathlib.Path(args.json).write_text("".join(json.dumps(dataclasses.asdict(r)) + "\n" for r in results))
     failed = [r for r in results if r.outcome == "infrastructure"]
     for r in failed[:10]:
-        print(f"rollout: {r.task} #{r.rollout}: {r.error or 'the sandbox ended under it'}", file=sys.stderr)
+        print(f"rollout: {r.task} #{r.rollout}: {r.error}", file=sys.stderr)
     return 130 if interrupted else 1 if failed else 0
 
 

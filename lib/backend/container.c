@@ -105,7 +105,10 @@ static void container_destroy(struct dsec_sandbox *sb)
 {
 	struct container *c = dsec_backend_data(sb);
 
-	dsec__chan_done(&c->control); /* the keeper ends a sandbox whose owner's connection ends, unless it is retained */
+	/* The keeper ends a sandbox whose owner's connection ends, unless it is retained. Shut down: a process that this one
+	   forked may hold a copy of the descriptor. */
+	(void)shutdown(c->control.fd, SHUT_RDWR);
+	dsec__chan_done(&c->control);
 	free(c);
 }
 

@@ -427,6 +427,8 @@ void dsec_exec_close(struct dsec_exec *exec)
 		return;
 	if (reusable(exec)) /* what comes back is the former one, kept by another thread meanwhile, or none */
 		exec->chan.fd = atomic_exchange(&exec->sandbox->idle_channel, exec->chan.fd);
+	if (exec->sandbox->node->owner == getpid())
+		(void)shutdown(exec->chan.fd, SHUT_RDWR); /* a forked process may hold a copy */
 	dsec__chan_done(&exec->chan);
 	dsec__buf_done(&exec->out[0]);
 	dsec__buf_done(&exec->out[1]);

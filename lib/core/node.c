@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "../linux/probe.h"
@@ -48,6 +49,8 @@ void dsec_node_close(struct dsec_node *node)
 {
 	if (!node)
 		return;
+	if (node->owner == getpid())
+		(void)shutdown(node->launcher, SHUT_RDWR); /* a forked process may hold a copy */
 	dsec__closep(&node->launcher);
 	dsec__state_close(&node->state);
 	free(node);

@@ -83,7 +83,7 @@ static void each_failure_has_its_error(void **state)
 static void links_and_dots_stay_inside(void **state)
 {
 	struct live *l = *state;
-	char secret[300], line[400];
+	char secret[300], line[1000];
 	struct dsec_error err;
 	void *back;
 	size_t n;

@@ -15,7 +15,7 @@ static void all_seven_namespaces_are_its_own(void **state)
 	static const char *const kinds[] = { "user", "mnt", "pid", "net", "ipc", "uts", "cgroup" };
 
 	for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
-		char path[64], line[64], host[64] = "";
+		char path[64], line[128], host[64] = "";
 		struct dsec_result r;
 
 		(void)snprintf(path, sizeof path, "/proc/self/ns/%s", kinds[i]);

@@ -59,6 +59,10 @@ class OptionError(Error, ValueError):
         return self.reason
 
 
+class WaitTimeout(Error, TimeoutError):
+    """A wait() with a timeout ended before the command did, which runs on. Also a TimeoutError."""
+
+
 class _WithResult(Error):
     """An error about a command, with what is known of it."""
 

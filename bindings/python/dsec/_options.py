@@ -240,6 +240,8 @@ def command(cmd: Command, *, timeout: float | None, env: Mapping[str, str] | Non
         if not isinstance(tty, tuple) or len(tty) != 2:
             raise TypeError("tty: expected (rows, cols)")
         s.c.tty_rows, s.c.tty_cols = terminal(*tty)
+    if stream and limit_kills:
+        raise bad_option("limit_kills", "a stream has no limit that could kill: use stream=False")
     flags = ((lib.DSEC_EXEC_LIMIT_KILLS, limit_kills), (lib.DSEC_EXEC_CLEAN_ENV, clean_env),
              (lib.DSEC_EXEC_STDIN, keep_stdin), (lib.DSEC_EXEC_TTY, tty is not None),
              (lib.DSEC_EXEC_STREAM, stream))
@@ -263,7 +265,7 @@ def transfer(kind: int, where: Path, raw: bytes | bytearray | memoryview = b"", 
     s = Exec()
     s.argv = s.strings([path("path", where)])
     s.c.kind = kind
-    s.c.mode = permissions(mode)
+    s.c.mode = mode
     s.c.flags = flags
     s.set_data(raw)
     return s
@@ -272,6 +274,6 @@ def transfer(kind: int, where: Path, raw: bytes | bytearray | memoryview = b"", 
 def permissions(mode: object) -> int:
     if isinstance(mode, bool) or not isinstance(mode, int):
         raise TypeError(f"mode: expected int, not {type(mode).__name__}")
-    if not 0 <= mode <= 0o7777:
-        raise bad_option("mode", f"{mode:#o} is more than permission bits")
+    if not 0 < mode <= 0o7777:
+        raise bad_option("mode", f"{mode:#o} is not a set of permission bits")
     return mode
