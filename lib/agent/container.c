@@ -94,7 +94,8 @@ static int stage_root(const struct dsec__container *b, struct dsec__rootfs *fs, 
 	int r = 0;
 
 	if (!b->launcher->privileged) {
-		struct dsec__rootfs_plan plan = { .image = b->image, .spec = b->spec, .userns = -EBADF, .dev = -EBADF };
+		struct dsec__rootfs_plan plan = { .image = b->image, .spec = b->spec, .userns = -EBADF, .dev = -EBADF,
+						  .staging = staging, .by_path = b->launcher->by_path };
 
 		(void)snprintf(path, sizeof path, "%s/sb/.new-%s/top", st->root, b->spec->id); /* fits */
 		plan.top_dir = b->spec->top == DSEC_TOP_DISK ? path : NULL;

@@ -166,63 +166,164 @@ static int layer_open(const char *source, const struct dsec__rootfs_plan *plan, 
 	return TAKE_FD(fd);
 }
 
-/* Overlay of one layer; `slot` tells its upper and work directories in the top apart from those of other trees. */
-static int overlay_new(const char *source, unsigned int slot, struct dsec__rootfs *held,
+/* What one overlay is made of. */
+struct stack {
+	const char *source;
+	unsigned int slot; /* tells its directories in the top apart from those of other trees */
+	int layer, top, upper, work;
+};
+
+static int overlay_open(const struct dsec__rootfs_plan *plan, struct dsec_error *err)
+{
+	int fs = fsopen("overlay", FSOPEN_CLOEXEC);
+
+	if (fs < 0)
+		return dsec__fail(err, -errno, DSEC_STEP_MOUNT, "fsopen \"overlay\"");
+	if (plan->userns < 0 && fsconfig(fs, FSCONFIG_SET_FLAG, "userxattr", NULL, 0) < 0) {
+		int r = dsec__fail(err, -errno, DSEC_STEP_MOUNT, "option \"userxattr\" of overlay");
+
+		dsec__closep(&fs);
+		return r;
+	}
+	return fs;
+}
+
+static int overlay_finish(int fs, const struct stack *s, struct dsec_error *err)
+{
+	int mnt;
+
+	if (fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
+		return dsec__fail(err, -errno, DSEC_STEP_MOUNT, "create overlay of \"%s\"", s->source);
+	mnt = fsmount(fs, FSMOUNT_CLOEXEC, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
+	return mnt < 0 ? dsec__fail(err, -errno, DSEC_STEP_MOUNT, "fsmount overlay of \"%s\"", s->source) : mnt;
+}
+
+/* From Linux 6.13: layers are descriptors, of mounts that are attached nowhere. -EINVAL on an older kernel. */
+static int overlay_by_fd(const struct stack *s, const struct dsec__rootfs_plan *plan, struct dsec_error *err)
+{
+	AUTO_CLOSE int fs = overlay_open(plan, err);
+
+	if (fs < 0)
+		return fs;
+	if (fsconfig(fs, FSCONFIG_SET_FD, "lowerdir+", NULL, s->layer) < 0 ||
+	    fsconfig(fs, FSCONFIG_SET_FD, "upperdir", NULL, s->upper) < 0 ||
+	    fsconfig(fs, FSCONFIG_SET_FD, "workdir", NULL, s->work) < 0)
+		return dsec__fail(err, -errno, DSEC_STEP_MOUNT, "configure overlay of \"%s\"", s->source);
+	return overlay_finish(fs, s, err);
+}
+
+static int set_path(int fs, const char *key, int top, char kind, unsigned int slot)
+{
+	char path[48];
+
+	(void)snprintf(path, sizeof path, "/proc/self/fd/%d/%c%u", top, kind, slot); /* fits */
+	return fsconfig(fs, FSCONFIG_SET_STRING, key, path, 0);
+}
+
+/* Before: layers are paths, so the layer has to be attached while the overlay is made; it lies in the top. */
+static int overlay_by_path(const struct stack *s, const struct dsec__rootfs_plan *plan, struct dsec_error *err)
+{
+	char name[8], path[48];
+	AUTO_CLOSE int at = -EBADF;
+	AUTO_CLOSE int fs = -EBADF;
+	int r;
+
+	(void)snprintf(name, sizeof name, "l%u", s->slot); /* one digit */
+	(void)snprintf(path, sizeof path, "/proc/self/fd/%d/%s", s->top, name); /* fits */
+	if (mkdirat(s->top, name, 0755) < 0 || (at = openat(s->top, name, O_PATH | O_DIRECTORY | O_CLOEXEC)) < 0)
+		return dsec__fail(err, -errno, DSEC_STEP_MOUNT, "mkdir \"%s\" in the writable top", name);
+	if (move_mount(s->layer, "", at, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0)
+		return dsec__fail(err, -errno, DSEC_STEP_MOUNT, "attach layer \"%s\"", s->source);
+	fs = overlay_open(plan, err);
+	if (fs < 0)
+		r = fs;
+	else if (set_path(fs, "lowerdir", s->top, 'l', s->slot) < 0 || set_path(fs, "upperdir", s->top, 'u', s->slot) < 0 ||
+		 set_path(fs, "workdir", s->top, 'w', s->slot) < 0)
+		r = dsec__fail(err, -errno, DSEC_STEP_MOUNT, "configure overlay of \"%s\" by path", s->source);
+	else
+		r = overlay_finish(fs, s, err);
+	if (umount2(path, MNT_DETACH) < 0 && r >= 0) {
+		dsec__closep(&r);
+		r = dsec__fail(err, -errno, DSEC_STEP_MOUNT, "detach layer \"%s\"", s->source);
+	}
+	return r;
+}
+
+/* Attaches the top's own mount for as long as overlays are made by path. */
+static int top_attach(int top, const struct dsec__rootfs_plan *plan, struct dsec_error *err)
+{
+	if (!plan->top_dir &&
+	    move_mount(top, "", plan->staging, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0)
+		return dsec__fail(err, -errno, DSEC_STEP_MOUNT, "attach the writable top");
+	return 0;
+}
+
+static void top_detach(int top, const struct dsec__rootfs_plan *plan)
+{
+	char path[32];
+
+	(void)snprintf(path, sizeof path, "/proc/self/fd/%d", top); /* fits */
+	if (!plan->top_dir)
+		(void)umount2(path, MNT_DETACH); /* else it goes with this mount namespace */
+}
+
+static int overlay_new(const char *source, unsigned int slot, bool by_path, struct dsec__rootfs *held,
 		       const struct dsec__rootfs_plan *plan, struct dsec_error *err)
 {
 	char names[2][8];
-	int layer = layer_open(source, plan, err);
-	int top = held->held[0];
+	struct stack s = { .source = source, .slot = slot, .top = held->held[0], .layer = layer_open(source, plan, err) };
 	AUTO_CLOSE int upper = -EBADF;
 	AUTO_CLOSE int work = -EBADF;
-	AUTO_CLOSE int fs = -EBADF;
-	int mnt;
 
-	if (layer < 0)
-		return layer;
-	held->held[held->n_held++] = layer;
+	if (s.layer < 0)
+		return s.layer;
+	held->held[held->n_held++] = s.layer;
 	(void)snprintf(names[0], sizeof names[0], "u%u", slot); /* one digit: there are at most nine trees */
 	(void)snprintf(names[1], sizeof names[1], "w%u", slot);
-	upper = top_dir(top, names[0], plan->first_id, err);
+	s.upper = upper = top_dir(s.top, names[0], plan->first_id, err);
 	if (upper < 0)
 		return upper;
-	work = top_dir(top, names[1], 0, err);
+	s.work = work = top_dir(s.top, names[1], 0, err);
 	if (work < 0)
 		return work;
-	fs = fsopen("overlay", FSOPEN_CLOEXEC);
-	if (fs < 0)
-		return dsec__fail(err, -errno, DSEC_STEP_MOUNT, "fsopen \"overlay\"");
-	if ((plan->userns < 0 && fsconfig(fs, FSCONFIG_SET_FLAG, "userxattr", NULL, 0) < 0) ||
-	    fsconfig(fs, FSCONFIG_SET_FD, "lowerdir+", NULL, layer) < 0 ||
-	    fsconfig(fs, FSCONFIG_SET_FD, "upperdir", NULL, upper) < 0 ||
-	    fsconfig(fs, FSCONFIG_SET_FD, "workdir", NULL, work) < 0)
-		return dsec__fail(err, -errno, DSEC_STEP_MOUNT,
-				  "configure overlay of \"%s\" by descriptors (from Linux 6.13)", source);
-	if (fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
-		return dsec__fail(err, -errno, DSEC_STEP_MOUNT, "create overlay of \"%s\"", source);
-	mnt = fsmount(fs, FSMOUNT_CLOEXEC, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
-	if (mnt < 0)
-		return dsec__fail(err, -errno, DSEC_STEP_MOUNT, "fsmount overlay of \"%s\"", source);
-	return mnt;
+	return by_path ? overlay_by_path(&s, plan, err) : overlay_by_fd(&s, plan, err);
+}
+
+static int overlays_new(struct dsec__rootfs *fs, bool by_path, const struct dsec__rootfs_plan *plan,
+			struct dsec_error *err)
+{
+	int r = by_path ? top_attach(fs->held[0], plan, err) : 0;
+
+	if (r == 0)
+		r = fs->root = overlay_new(plan->image->root, 0, by_path, fs, plan, err);
+	for (size_t i = 0; r >= 0 && i < plan->image->n_trees; i++)
+		r = fs->trees[i] = overlay_new(plan->image->trees[i].source, (unsigned int)i + 1, by_path, fs, plan, err);
+	if (by_path)
+		top_detach(fs->held[0], plan);
+	return r < 0 ? r : 0;
+}
+
+/* Whether this kernel's overlay takes layers by descriptor: an option that it does not know is refused at once. */
+static bool takes_descriptors(int top)
+{
+	AUTO_CLOSE int fs = fsopen("overlay", FSOPEN_CLOEXEC);
+
+	return fs >= 0 && fsconfig(fs, FSCONFIG_SET_FD, "upperdir", NULL, top) == 0;
 }
 
 int dsec__rootfs_build(struct dsec__rootfs *ret_fs, const struct dsec__rootfs_plan *plan, struct dsec_error *err)
 {
 	CLEANUP(dsec__rootfs_done) struct dsec__rootfs fs;
 	int top = top_open(plan, err);
+	int r;
 
 	dsec__rootfs_none(&fs);
 	if (top < 0)
 		return top;
 	fs.held[fs.n_held++] = top;
-	fs.root = overlay_new(plan->image->root, 0, &fs, plan, err);
-	if (fs.root < 0)
-		return fs.root;
-	for (size_t i = 0; i < plan->image->n_trees; i++) {
-		fs.trees[i] = overlay_new(plan->image->trees[i].source, (unsigned int)i + 1, &fs, plan, err);
-		if (fs.trees[i] < 0)
-			return fs.trees[i];
-	}
+	r = overlays_new(&fs, plan->by_path || !takes_descriptors(top), plan, err);
+	if (r < 0)
+		return r;
 	if (plan->dev >= 0) {
 		fs.dev = open_tree(plan->dev, "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH);
 		if (fs.dev < 0)

@@ -32,6 +32,8 @@ struct dsec__rootfs_plan {
 	const char *top_dir;  /* DSEC_TOP_DISK: an empty directory of ours, else NULL */
 	int userns;           /* user namespace that layers are idmapped to, -EBADF without privilege */
 	uint32_t first_id;    /* host id of the sandbox's root; 0 without privilege, where the caller is that root */
+	int staging;          /* an empty directory in this mount namespace; used before Linux 6.13 only */
+	bool by_path;         /* as if this were such a kernel */
 	int dev;              /* dsec__rootfs_dev() of this node, -EBADF to have none: then enter binds the host's nodes */
 };
 

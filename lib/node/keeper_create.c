@@ -99,7 +99,8 @@ static int send_root(struct keeper *k, struct dsec_error *err)
 {
 	struct dsec__rootfs *fs = &k->rootfs;
 	struct dsec__rootfs_plan plan = { .image = &k->image, .spec = &k->spec, .first_id = keeper_first_id(k),
-					  .dev = k->launcher->dev, .userns = -EBADF };
+					  .dev = k->launcher->dev, .by_path = k->launcher->by_path };
+	AUTO_CLOSE int staging = openat(k->dir.fd, "m", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	char path[PATH_MAX + 64];
 	AUTO_CLOSE int userns = -EBADF;
 	int r;
@@ -109,6 +110,7 @@ static int send_root(struct keeper *k, struct dsec_error *err)
 	if (userns < 0)
 		return dsec__fail(err, -errno, DSEC_STEP_IDS, "open \"%s\"", path);
 	plan.userns = userns;
+	plan.staging = staging;
 	(void)snprintf(path, sizeof path, "/proc/self/fd/%d/top", k->dir.fd); /* fits */
 	plan.top_dir = k->spec.top == DSEC_TOP_DISK ? path : NULL;
 	r = dsec__rootfs_build(fs, &plan, err);
@@ -199,6 +201,8 @@ int keeper_create(struct keeper *k, bool spare, struct dsec_error *err)
 	k->has_dir = true;
 	if (k->spec.top == DSEC_TOP_DISK && mkdirat(k->dir.fd, "top", 0700) < 0)
 		return dsec__fail(err, -errno, DSEC_STEP_MOUNT, "mkdir for the writable top");
+	if (l->privileged && mkdirat(k->dir.fd, "m", 0700) < 0)
+		return dsec__fail(err, -errno, DSEC_STEP_MOUNT, "mkdir for mounts");
 	r = dsec__image_resolve(k->spec.image, l->state.images, &k->image, err);
 	if (r < 0)
 		return r;

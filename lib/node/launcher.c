@@ -120,6 +120,7 @@ static int prepare(struct launcher *l, const char *root, const char *images, str
 	if (l->trainer < 0)
 		return dsec__fail(err, -errno, DSEC_STEP_LAUNCHER, "pidfd_open of the process that opened the node");
 	l->privileged = is_privileged();
+	l->by_path = secure_getenv("DSEC_TEST_LAYERS_BY_PATH");
 	l->dev = -EBADF;
 	if (l->privileged)
 		r = private_mounts(err); /* first: what is opened before lies in mounts that an overlay cannot use */

@@ -27,6 +27,7 @@ struct launcher {
 	struct dsec__cgroot cgroot;
 	struct sock_fprog filter;
 	bool privileged; /* may map any ids and mount on the host's side */
+	bool by_path;    /* $DSEC_TEST_LAYERS_BY_PATH: overlays as on kernels that take no descriptors */
 	int socket;
 	int trainer;     /* pidfd of the process that opened the node */
 	int signals;

@@ -41,6 +41,7 @@ class Handle:
         self.parent = parent
         self.children: set[Handle] = set()  # strong: a handle is here until it is closed
         self.closing = False
+        self.cut_off = False  # closed because its parent was
         self._c: Any = c
         (parent.children if parent else _roots).add(self)
 
@@ -74,6 +75,7 @@ class Handle:
         """Ends the handle; a call on another thread is made to return first. No error, also when done twice."""
         if not self.here:
             return  # see after_fork()
+        self.cut_off = self.cut_off or (self._c is not None and self.parent is not None and self.parent.closing)
         self.closing = True
         self.interrupt()
         for child in list(self.children):
@@ -147,8 +149,6 @@ class NodeHandle(Handle):
 
 
 class SandboxHandle(Handle):
-    parent: NodeHandle
-
     def __init__(self, node: NodeHandle, c: Any, ends: bool) -> None:
         super().__init__("the sandbox", c, node)
         self.ends = ends  # the sandbox ends with this handle
@@ -211,8 +211,6 @@ class SandboxHandle(Handle):
 class ExecHandle(Handle):
     """A command. No method waits, but wait() on request."""
 
-    parent: SandboxHandle
-
     def __init__(self, sandbox: SandboxHandle, c: Any, flags: int) -> None:
         super().__init__("the command", c, sandbox)
         self.fd = lib.dsec_exec_fd(c)
@@ -221,6 +219,11 @@ class ExecHandle(Handle):
         self._held = {lib.DSEC_STREAM_STDOUT: bytearray(), lib.DSEC_STREAM_STDERR: bytearray()}
         self._buf: Any = None
         self._signal_lock = threading.Lock()  # signals may be sent while another thread is in a call
+
+    def check(self) -> None:
+        if self.cut_off and self.here:
+            raise _errors.lost("the sandbox was closed under the command")
+        super().check()
 
     def interrupt(self) -> None:
         if self.lock.locked() and self._c is not None:
@@ -269,7 +272,7 @@ class ExecHandle(Handle):
             r = lib.dsec_exec_wait(c, timeout_ms, res, err)
         if self.closing:
             lib.dsec_result_clear(res)
-            raise _errors.lost("the sandbox was closed while a command ran in it")
+            self.check()
         if r == -errno.ETIMEDOUT:
             return False
         if r < 0:
@@ -332,12 +335,12 @@ class ExecHandle(Handle):
         return int(r)
 
 
-def wait_readable(fd: int, deadline: float | None) -> bool:
-    """Until a descriptor can be read; False when the deadline (of time.monotonic()) passed. Signal handlers run."""
+def deadline(timeout: float | None) -> float | None:
+    return None if timeout is None else time.monotonic() + timeout
+
+
+def wait_readable(fd: int, until: float | None = None) -> None:
+    """Waits for a descriptor, at most until that time of time.monotonic(). Signal handlers run meanwhile."""
     p = select.poll()
     p.register(fd, select.POLLIN)
-    if deadline is None:
-        p.poll()
-        return True
-    left = deadline - time.monotonic()
-    return bool(p.poll(max(0.0, left) * 1000)) or time.monotonic() < deadline
+    p.poll(None if until is None else max(0.0, until - time.monotonic()) * 1000)

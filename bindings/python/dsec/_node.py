@@ -10,7 +10,7 @@ import os
 import threading
 import warnings
 from types import TracebackType
-from typing import Any
+from typing import Any, List  # in the class, `list` is a method
 
 from . import _errors, _options
 from ._dsec import ffi, lib
@@ -88,11 +88,11 @@ class Node:
 
     def list(self) -> list[SandboxInfo]:
         """The sandboxes of the node, whoever made them, in order of creation."""
-        item = "struct dsec_sandbox_info"
+        array, n = _fetch(self._handle, lib.dsec_node_list, "struct dsec_sandbox_info")
         return [
             SandboxInfo(_text(i.id), _text(i.name) or None, _text(i.run) or None, _text(i.backend), _text(i.image),
                         State(i.state), i.keeper_pid, i.created_ns / 1e9)
-            for i in _fetch(self._handle, lib.dsec_node_list, item)
+            for i in (array[k] for k in range(n))
         ]
 
     def stats(self) -> NodeStats:
@@ -105,7 +105,7 @@ class Node:
             _errors.throw(r, err)
         return NodeStats(s.live, s.created, s.create_failed, s.execs, s.reaped, s.ids_free)
 
-    def probe(self) -> list[ProbeItem]:  # type: ignore[valid-type]  # `list` is the method above
+    def probe(self) -> List[ProbeItem]:
         """What this kernel and user can do, why not, and what follows. Leaves nothing behind."""
         return probe(self)
 
@@ -141,8 +141,8 @@ class Node:
             handle.close()
 
 
-def _fetch(handle: NodeHandle | None, call: Any, item: str) -> Any:
-    """Calls one of the functions that fill an array, with one that is long enough."""
+def _fetch(handle: NodeHandle | None, call: Any, item: str) -> tuple[Any, int]:
+    """Calls one of the functions that fill an array, with one that is long enough; its items live as long as it."""
     err, n = _errors.new_error(), 64
     while True:
         array = ffi.new(f"{item}[]", n)
@@ -154,15 +154,16 @@ def _fetch(handle: NodeHandle | None, call: Any, item: str) -> Any:
         if r < 0:
             _errors.throw(r, err)
         if r <= n:
-            return [array[i] for i in range(r)]
+            return array, r
         n = r + r // 4
 
 
 def probe(node: Node | None = None) -> list[ProbeItem]:
     """What this kernel and user can do. Without a node nothing is opened, and what depends on its directories is left
     out."""
-    items = _fetch(node._handle if node else None, lib.dsec_node_probe, "struct dsec_probe_item")
-    return [ProbeItem(_text(i.name), bool(i.available), _text(i.why), _text(i.effect)) for i in items]
+    array, n = _fetch(node._handle if node else None, lib.dsec_node_probe, "struct dsec_probe_item")
+    return [ProbeItem(_text(i.name), bool(i.available), _text(i.why), _text(i.effect))
+            for i in (array[k] for k in range(n))]
 
 
 _default: Node | None = None
