@@ -75,8 +75,9 @@ $(B)/libdsec-all.a: $(B)/libdsec-core.a $(B)/obj/lib/node/helper_image.o
 	$(say) AR $@
 	$(Q)cp $(B)/libdsec-core.a $@.tmp && $(AR) rs $@.tmp $(B)/obj/lib/node/helper_image.o 2>/dev/null && mv $@.tmp $@
 
+PC_EDIT = -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@VERSION@|$(VERSION)|'
 $(B)/libdsec.pc: lib/libdsec.pc.in include/dsec/types.h
-	$(Q)sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@VERSION@|$(VERSION)|' $< > $@
+	$(Q)sed $(PC_EDIT) $< > $@
 
 -include $(LIB_OBJ:.o=.d)
 
@@ -162,7 +163,7 @@ install: lib
 	install -m 755 $(SO) $(DESTDIR)$(LIBDIR)/libdsec.so.$(VERSION)
 	ln -sf libdsec.so.$(VERSION) $(DESTDIR)$(LIBDIR)/libdsec.so.$(SOVERSION)
 	ln -sf libdsec.so.$(SOVERSION) $(DESTDIR)$(LIBDIR)/libdsec.so
-	install -m 644 $(B)/libdsec.pc $(DESTDIR)$(LIBDIR)/pkgconfig/
+	sed $(PC_EDIT) lib/libdsec.pc.in > $(DESTDIR)$(LIBDIR)/pkgconfig/libdsec.pc
 	for s in 3 7; do install -d $(DESTDIR)$(PREFIX)/share/man/man$$s; install -m 644 man/*.$$s $(DESTDIR)$(PREFIX)/share/man/man$$s/; done
 
 uninstall:

@@ -19,7 +19,7 @@ int main(void)
 	struct dsec_node *node;
 	struct dsec_sandbox *sandbox;
 	DSEC_INIT(struct dsec_exec_opts, opts, .timeout_ms = 10000);
-	DSEC_INIT(struct dsec_result, result);
+	struct dsec_result result = { .sz = sizeof result };
 
 	if (dsec_node_open(&node, NULL, &err) < 0) /* this machine: no daemon, nothing to install */
 		return fail(&err);

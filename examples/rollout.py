@@ -127,7 +127,7 @@ async def episode(sb: dsec.AsyncSandbox, task: Task, policy: ScriptedPolicy, out
             await sb.files.write(f"{WORKDIR}/{path}", data)
             out.first_exec_ms = out.first_exec_ms or out.elapsed_ms()
         async with limits.tests:
-            r = await sb.run(task.run, timeout=timeout, workdir=WORKDIR, output_limit=1 << 20, limit_kills=True)
+            r = await sb.run(task.run, timeout=timeout, workdir=WORKDIR, output_limit="256K", limit_kills=True)
         if r.ok:
             return "passed"
         outcome = OUTCOMES[r.reason]

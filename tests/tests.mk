@@ -51,4 +51,53 @@ check-fault: $(B)/fault/sweep
 	$(Q)$(B)/fault/sweep
 .PHONY: check-fault
 
-check: check-unit check-live check-fault
+# --- what a stranger would check ---
+
+# Exports are those listed, version, map and .pc agree, and an installed copy builds a program in C and in C++.
+check-abi: lib
+	$(Q)tests/abi/check.sh $(B) $(VERSION)
+
+# cppcheck knows no cleanup attributes: leaks are the sanitizers' part. Man pages against headers, examples compiled, spelling, scripts; the other compiler, with warnings as errors.
+check-style: $(B)/deps.ok | $(B)/check-deps.ok
+	$(Q)$(PYTHON) tests/style/check_man.py
+	$(Q)shellcheck .ci/run .ci/deps tests/run tests/abi/check.sh
+	$(Q)codespell -q 3 -L ans,nd,hist,mis,ois README.md include lib man examples/*.c examples/*.py tests/*/*.c
+	$(Q)cppcheck -q --std=c11 --enable=warning,portability --inline-suppr --suppress=missingIncludeSystem \
+		--suppress=memleak --suppress=resourceLeak --suppress=internalAstError --error-exitcode=1 \
+		-D_GNU_SOURCE -Iinclude lib
+	$(Q)for f in $(LIB_SRC); do clang -std=gnu11 -D_GNU_SOURCE -Iinclude $(WARN) -Werror -fsyntax-only $$f || exit 1; done
+
+# Units once more, under the address and undefined behaviour sanitizers.
+SAN := -fsanitize=address,undefined -fno-sanitize-recover=undefined -O1 -g
+SAN_OBJ := $(LIB_SRC:%.c=$(B)/san/%.o)
+$(B)/san/%.o: %.c | $(B)/deps.ok
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(LIB_CFLAGS) $(SAN) -MMD -MP -c $< -o $@
+
+$(B)/san/libdsec.a: $(SAN_OBJ) $(B)/obj/lib/node/helper_image.o
+	$(say) AR $@
+	$(Q)rm -f $@
+	$(Q)$(AR) rcs $@ $^
+
+SAN_UNIT := $(patsubst $(B)/tests/unit/%,$(B)/san/unit/%,$(UNIT))
+$(B)/san/unit/%: tests/unit/%.c $(B)/san/libdsec.a | $(B)/check-deps.ok
+	$(say) CC $@
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_CFLAGS) $(SAN) -Ilib -o $@ $< $(B)/san/libdsec.a -lcmocka -lseccomp -lcap-ng -pthread
+
+# The library's own side of the live tests too; the helper's processes are the ordinary ones.
+SAN_LIVE := $(patsubst $(B)/tests/live/%,$(B)/san/live/%,$(LIVE))
+$(B)/san/live/%: tests/live/%.c $(LIVE_HELP) $(wildcard tests/live/*.h) $(B)/san/libdsec.a | $(B)/check-deps.ok
+	$(say) CC $@
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_CFLAGS) $(SAN) -o $@ $< $(LIVE_HELP) $(B)/san/libdsec.a -lcmocka -pthread
+
+check-sanitize: $(SAN_UNIT) $(SAN_LIVE)
+	$(Q)tests/run $(SAN_UNIT) $(SAN_LIVE)
+
+check-python: python
+	$(Q)$(B)/venv/bin/python -m mypy --strict bindings/python/dsec
+	$(Q)$(B)/venv/bin/python -m pytest -q -p no:cacheprovider tests/python
+
+.PHONY: check check-abi check-style check-sanitize check-python
+check: check-unit check-live check-abi check-style check-sanitize check-fault check-python

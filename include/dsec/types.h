@@ -39,7 +39,8 @@
 #define DSEC_MUST_CHECK
 #endif
 
-/* Declares a structure with its size set and all else zero: DSEC_INIT(struct dsec_exec_opts, o, .timeout_ms = 500); */
+/* Declares a structure with its size and some fields set, all else zero:
+   DSEC_INIT(struct dsec_exec_opts, o, .timeout_ms = 500); */
 #define DSEC_INIT(type, var, ...) type var = { .sz = sizeof(type), __VA_ARGS__ }
 
 DSEC_BEGIN_DECLS

@@ -290,7 +290,7 @@ static int container_stats(struct dsec_sandbox *sb, struct dsec_sandbox_stats *r
 {
 	struct container *c = dsec_backend_data(sb);
 	const uint8_t *payload;
-	struct dsec_frame f;
+	struct dsec_frame f = { 0 };
 	int r = dsec__frame_send(c->control.fd, DSEC__FRAME_STATS, NULL, 0, true);
 
 	if (r == 0)

@@ -41,7 +41,7 @@ static int move_high(int take_fd)
 
 static int helper_file(struct dsec_error *err)
 {
-	size_t left = (size_t)(dsec__helper_end - dsec__helper_start);
+	size_t left = (uintptr_t)dsec__helper_end - (uintptr_t)dsec__helper_start;
 	const char *p = dsec__helper_start;
 	AUTO_CLOSE int fd = memfd_create("dsec-helper", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_EXEC);
 

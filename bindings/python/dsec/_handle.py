@@ -50,6 +50,7 @@ class Handle:
         self.lock.acquire()
         if self._c is None:
             self.lock.release()
+            self.check()
             raise _errors.closed(self.what)
         return self._c
 
