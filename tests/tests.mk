@@ -25,6 +25,10 @@ check-unit: $(UNIT)
 
 check-live: $(LIVE)
 	$(Q)tests/run $(LIVE)
+	$(Q)echo "as an ordinary user:"
+	$(Q)tests/as-user tests/run $(LIVE)
+	$(Q)echo "overlays by path, as before Linux 6.13:"
+	$(Q)DSEC_TEST_LAYERS_BY_PATH=1 tests/run $(B)/tests/live/test_sandbox $(B)/tests/live/test_isolation
 
 
 # --- fault sweep: library and helper of their own, in which each call can be made to fail ---
@@ -60,7 +64,7 @@ check-abi: lib
 # cppcheck knows no cleanup attributes: leaks are the sanitizers' part. Man pages against headers, examples compiled, spelling, scripts; the other compiler, with warnings as errors.
 check-style: $(B)/deps.ok | $(B)/check-deps.ok
 	$(Q)$(PYTHON) tests/style/check_man.py
-	$(Q)shellcheck .ci/run .ci/deps tests/run tests/abi/check.sh
+	$(Q)shellcheck .ci/run .ci/deps tests/run tests/as-user tests/abi/check.sh
 	$(Q)codespell -q 3 -L ans,nd,hist,mis,ois README.md include lib man examples/*.c examples/*.py tests/*/*.c
 	$(Q)cppcheck -q --std=c11 --enable=warning,portability --inline-suppr --suppress=missingIncludeSystem \
 		--suppress=memleak --suppress=resourceLeak --suppress=internalAstError --error-exitcode=1 \

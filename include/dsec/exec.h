@@ -42,7 +42,8 @@ enum {
 	DSEC_REASON_EXITED = 1,       /* ended by itself with exit_code */
 	DSEC_REASON_SIGNALED = 2,     /* killed by `signal` */
 	DSEC_REASON_TIMEOUT = 3,      /* timeout_ms passed; the tree was ended */
-	DSEC_REASON_OOM = 4,          /* the kernel ended it because the sandbox's memory limit was reached */
+	DSEC_REASON_OOM = 4,          /* the kernel ended it, or a child whose death its shell reports with code 137, because
+					 the sandbox's memory limit was reached */
 	DSEC_REASON_OUTPUT_LIMIT = 5, /* DSEC_EXEC_LIMIT_KILLS, and the limit was reached */
 	DSEC_REASON_LOST = 6,         /* the sandbox ended under it */
 	DSEC_REASON_UNKNOWN = 7,      /* it was started, and its end was not seen */

@@ -387,7 +387,7 @@ static int setup(struct agent *a)
 	return a->keeper_source.events && a->signal_source.events ? 0 : -ENOMEM;
 }
 
-void dsec__agent_run(int take_keeper_fd, const struct dsec__spec *spec, bool has_groups)
+void dsec__agent_run(int take_keeper_fd, const struct dsec__spec *spec, bool has_groups, bool single_id)
 {
 	static struct agent a;
 	struct dsec_error err = { 0 };
@@ -395,6 +395,7 @@ void dsec__agent_run(int take_keeper_fd, const struct dsec__spec *spec, bool has
 
 	a.spec = spec;
 	a.has_groups = has_groups;
+	a.single_id = single_id;
 	dsec__chan_init(&a.keeper, take_keeper_fd);
 	r = setup(&a);
 	if (r < 0) {

@@ -49,10 +49,11 @@ struct agent {
 	struct command *commands;
 	const struct dsec__spec *spec;
 	bool has_groups; /* commands come with a control group */
+	bool single_id;  /* only root exists inside: an ordinary user's sandbox */
 };
 
 /* Runs until the keeper is gone; then exits, and the kernel ends the sandbox with its pid 1. Never returns. */
-_Noreturn void dsec__agent_run(int take_keeper_fd, const struct dsec__spec *spec, bool has_groups);
+_Noreturn void dsec__agent_run(int take_keeper_fd, const struct dsec__spec *spec, bool has_groups, bool single_id);
 
 /* spawn.c: starts the command of a request. group: borrowed; dsec__cgroup_exec_open() says what it is; -EBADF: none. */
 int dsec__agent_spawn(struct agent *a, struct command *c, const struct dsec__request *q, int group, bool birth,

@@ -188,5 +188,5 @@ void dsec__container_main(const struct dsec__container *b)
 		dsec__chan_send(&c, DSEC_FRAME_FAILED, 0, &err, sizeof err);
 		_exit(1);
 	}
-	dsec__agent_run(3, b->spec, b->has_groups);
+	dsec__agent_run(3, b->spec, b->has_groups, !b->launcher->privileged);
 }

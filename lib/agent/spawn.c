@@ -281,6 +281,8 @@ int dsec__agent_spawn(struct agent *a, struct command *c, const struct dsec__req
 		(void)snprintf(mark, sizeof mark, DSEC__TREE_MARK "%u", c->channel); /* fits */
 	p.uid = q->uid == UINT32_MAX ? a->spec->uid : q->uid;
 	p.gid = q->uid == UINT32_MAX ? a->spec->gid : q->gid;
+	if (a->single_id && (p.uid || p.gid))
+		return dsec__fail(err, -ENOTSUP, DSEC_STEP_OPTIONS, "user: an ordinary user's sandbox has root only");
 	env = env_merge(a, q, p.uid, mark);
 	if (!env)
 		return dsec__fail(err, -ENOMEM, DSEC_STEP_MEMORY, "environment of a command");

@@ -36,13 +36,19 @@ static ssize_t read_proc(pid_t pid, const char *file, char *buf, size_t size)
 	return n;
 }
 
+/* A shell hands variables on in an order of its own. A longer environment than is read here hides the mark at its end. */
 static bool has_mark(pid_t pid, uint32_t channel)
 {
-	char want[32], env[sizeof want];
-	int n = snprintf(want, sizeof want, DSEC__TREE_MARK "%u", channel);
+	static char env[256 << 10];
+	char want[32];
+	ssize_t n;
 
-	/* The mark is the first variable that the agent gave. */
-	return read_proc(pid, "environ", env, (size_t)n + 2) >= n && strcmp(env, want) == 0;
+	(void)snprintf(want, sizeof want, DSEC__TREE_MARK "%u", channel); /* fits */
+	n = read_proc(pid, "environ", env, sizeof env);
+	for (ssize_t at = 0; at < n; at += (ssize_t)strlen(env + at) + 1)
+		if (strcmp(env + at, want) == 0)
+			return true;
+	return false;
 }
 
 /* Parent and session of a live process; false when it is gone or a zombie. */

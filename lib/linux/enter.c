@@ -80,6 +80,7 @@ static int dev_bind(int root, struct dsec_error *err)
 						{ "stdout", "/proc/self/fd/1" }, { "stderr", "/proc/self/fd/2" },
 						{ "ptmx", "pts/ptmx" } };
 	static const struct option opts[] = { { "size", "65536" }, { "nr_inodes", "64" }, { "mode", "0755" }, { 0 } };
+	struct mount_attr ro = { .attr_set = MOUNT_ATTR_RDONLY };
 	AUTO_CLOSE int dev = -EBADF;
 	int r = mount_new(root, "tmpfs", opts, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, "dev", err);
 
@@ -102,6 +103,8 @@ static int dev_bind(int root, struct dsec_error *err)
 			return dsec__fail(err, -errno, DSEC_STEP_MOUNT, "symlink \"/dev/%s\"", links[i][0]);
 	if (mkdirat(dev, "pts", 0755) < 0 || mkdirat(dev, "shm", 01777) < 0)
 		return dsec__fail(err, -errno, DSEC_STEP_MOUNT, "mkdir in \"/dev\"");
+	if (mount_setattr(dev, "", AT_EMPTY_PATH, &ro, sizeof ro) < 0)
+		return dsec__fail(err, -errno, DSEC_STEP_MOUNT, "make \"/dev\" read-only");
 	return 0;
 }
 

@@ -51,6 +51,8 @@ int dsec__remove_tree(int parent, const char *name)
 	if (errno != EISDIR && errno != EPERM)
 		return -errno;
 	fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	if (fd < 0 && errno == EACCES && fchmodat(parent, name, 0700, 0) == 0) /* an overlay's work directory has mode 0 */
+		fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	dir = fd < 0 ? NULL : fdopendir(fd);
 	if (!dir) {
 		dsec__closep(&fd);

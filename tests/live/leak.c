@@ -23,7 +23,8 @@ void leak_setup_dirs(const char *program)
 	(void)snprintf(path, sizeof path, "%s/run", base);
 	(void)mkdir(base, 0755);
 	(void)setenv("DSEC_ROOT", path, 1);
-	(void)setenv("DSEC_IMAGES", "/tmp/dsec-test-images", 1); /* shared: making the host image takes a while */
+	(void)snprintf(path, sizeof path, "/tmp/dsec-test-images-%u", geteuid()); /* shared: it takes a while to make */
+	(void)setenv("DSEC_IMAGES", path, 1);
 }
 
 void leak_remove_dirs(void)
