@@ -39,7 +39,7 @@ all: lib examples
 lib: $(SO) $(B)/libdsec.pc
 
 help:
-	@echo "all demo check bench bench-NAME install uninstall deps clean; check-unit check-live check-fault check-python check-style check-abi check-sanitize"
+	@echo "all demo demo-python check bench bench-NAME install uninstall deps clean; check-unit check-live check-fault check-python check-style check-abi check-sanitize"
 
 # --- library -----------------------------------------------------------------------------------------------------
 
@@ -115,6 +115,10 @@ $(B)/examples/rollout: $(ROLLOUT_SRC) $(wildcard examples/*.h) $(SO)
 DEMO_ENV := DSEC_ROOT=/tmp/dsec-demo DSEC_IMAGES=/tmp/dsec-demo-images
 demo: $(B)/examples/rollout
 	$(Q)$(DEMO_ENV) $(B)/examples/rollout --prompts 8 --rollouts 8; r=$$?; rm -rf /tmp/dsec-demo /tmp/dsec-demo-images; exit $$r
+
+demo-python: $(B)/venv/dsec.ok
+	$(Q)$(DEMO_ENV) $(B)/venv/bin/python examples/rollout.py --prompts 8 --rollouts 8; r=$$?; rm -rf /tmp/dsec-demo /tmp/dsec-demo-images; exit $$r
+.PHONY: demo-python
 
 # --- Python ------------------------------------------------------------------------------------------------------
 

@@ -91,7 +91,7 @@ def test_output_limit_can_kill(sandbox: dsec.Sandbox) -> None:
 def test_environment_directory_and_user(sandbox: dsec.Sandbox) -> None:
     r = sandbox.run("echo $A:$B; pwd; id -u; id -g", env={"A": "1=2", "B": "ä"}, workdir="/tmp", user=1000)
     assert r.stdout.split() == ["1=2:ä", "/tmp", "1000", "1000"]
-    assert sandbox.run("id -g", user="1000:50").stdout == "50\n"
+    assert sandbox.run("id -g", user="1000:50", workdir="/").stdout == "50\n"
     assert sandbox.run(["/usr/bin/env"], env={"ONLY": "this"}, clean_env=True).stdout == "ONLY=this\n"
 
 
