@@ -109,7 +109,7 @@ class Peers:
         return make(["/bin/true"])
 
     def floor(self):
-        return Peer("floor", ["/bin/true"], "floor: posix_spawn, exec and wait, no isolation")
+        return Peer("floor", ["/bin/true"], "floor: fork, exec and wait, no isolation")
 
     def oci(self, name, cgroups, options, what, hide="-"):
         runtime = program(name)
