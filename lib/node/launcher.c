@@ -63,10 +63,13 @@ static int private_mounts(struct dsec_error *err)
 
 static _Noreturn void compile_child(int to)
 {
+	const struct rlimit cpu = { 5, 5 }; /* seconds for a millisecond's work: the compiler has been seen to loop without memory */
 	struct dsec_error err = { 0 };
 	struct sock_fprog filter;
 	size_t n;
 
+	if (setrlimit(RLIMIT_CPU, &cpu) < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
+		_exit(2);
 	if (dsec__filter_compile(&filter, &err) < 0)
 		_exit(write(to, &err, sizeof err) == sizeof err ? 1 : 2);
 	n = filter.len * sizeof *filter.filter;
