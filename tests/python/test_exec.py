@@ -183,7 +183,8 @@ def test_a_signal_while_another_thread_waits(sandbox: dsec.Sandbox) -> None:
 
 
 def test_closing_ends_the_tree(sandbox: dsec.Sandbox) -> None:
-    e = sandbox.start("setsid sh -c 'while :; do echo x >> /tmp/beat; sleep 0.02; done' & echo on; sleep 100")
+    e = sandbox.start("setsid sh -c 'while :; do echo x >> /tmp/beat; sleep 0.02; done' & "
+                      "while [ ! -s /tmp/beat ]; do sleep 0.01; done; echo on; sleep 100")
     read_until(e, b"on\n")
     e.close()
     e.close()
@@ -222,10 +223,9 @@ def test_the_sandbox_ends_under_a_command(sandbox: dsec.Sandbox) -> None:
         e.wait(60)
     assert not lost.value.retry and lost.value.errno == errno.EPIPE
     e.close()
-    with pytest.raises(dsec.SandboxLost) as gone:
-        for _ in range(100):  # the keeper takes a moment to be gone
-            sandbox.run("true")
-            time.sleep(0.05)
+    # What is asked of a keeper on its way out may or may not be read by it.
+    with pytest.raises((dsec.SandboxLost, dsec.UnknownOutcome)) as gone:
+        sandbox.run("true")
     assert gone.value.errno == errno.EPIPE
 
 

@@ -15,7 +15,7 @@ from types import TracebackType
 
 from . import _errors, _options
 from ._dsec import lib
-from ._handle import PIECE, ExecHandle, SandboxHandle
+from ._handle import PIECE, ExecHandle, Pace, SandboxHandle
 from ._node import Node, default_node
 from ._options import Command, Data, Path, Size
 from ._result import Reason, Result
@@ -34,7 +34,8 @@ class Readiness:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._waiters: list[asyncio.Future[None]] = []
 
-    async def wait(self) -> None:
+    async def wait(self, seconds: float | None = None) -> None:
+        """Until the descriptor can be read, at most so long."""
         loop = asyncio.get_running_loop()
         if self._waiters and self._loop is not loop:
             raise RuntimeError("a dsec object is used by two event loops at once")
@@ -43,9 +44,12 @@ class Readiness:
             self._loop = loop
             loop.add_reader(self._fd, self.wake)
         self._waiters.append(future)
+        timer = None if seconds is None else loop.call_later(seconds, _set, future)
         try:
             await future
         finally:
+            if timer:
+                timer.cancel()
             if future in self._waiters:
                 self._waiters.remove(future)
                 if not self._waiters and not loop.is_closed():
@@ -57,8 +61,12 @@ class Readiness:
         if waiters and self._loop is not None and not self._loop.is_closed():
             self._loop.remove_reader(self._fd)
             for future in waiters:
-                if not future.done():
-                    future.set_result(None)
+                _set(future)
+
+
+def _set(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)
 
 
 class AsyncExec(Owner):
@@ -67,12 +75,12 @@ class AsyncExec(Owner):
     _kind = "dsec.AsyncExec"
     _handle: ExecHandle
 
-    def __init__(self, handle: ExecHandle, sandbox: AsyncSandbox | None) -> None:
+    def __init__(self, handle: ExecHandle, sandbox: AsyncSandbox, shared: bool = True) -> None:
         self._handle = handle
         self._sandbox = sandbox  # lives at least as long
+        self._shared = shared  # several tasks may use it
         self._ready = Readiness(handle.fd)
-        if sandbox is not None:
-            sandbox._execs.add(self)
+        sandbox._execs.add(self)
 
     async def read(self, n: int = -1, stream: str = "stdout") -> bytes:
         """Waits for output and returns at most n bytes, b"" at the end; n below 0: all until the end. See
@@ -80,45 +88,47 @@ class AsyncExec(Owner):
         number = stream_number(stream)
         if n == 0:
             return b""
+        if n > 0:
+            return await self._read_some(number, n)
         parts = []
-        while True:
-            data = self._handle.read(number, n if n > 0 else PIECE)
-            if data is None:
-                await self._ready.wait()
-            elif n > 0:
-                return data
-            elif data:
-                parts.append(data)
-                await asyncio.sleep(0)  # a command that writes without end must not hold up the loop
-            else:
-                return b"".join(parts)
+        while data := await self._read_some(number, PIECE):
+            parts.append(data)
+            await asyncio.sleep(0)  # a command that writes without end must not hold up the loop
+        return b"".join(parts)
+
+    async def _read_some(self, number: int, n: int) -> bytes:
+        pace = Pace()
+        while (data := self._handle.read(number, n)) is None:
+            await self._ready.wait(pace.step())
+        return data
 
     async def __aiter__(self) -> AsyncIterator[Chunk]:
         """Output as it comes, of both streams, until both have ended."""
         while True:
-            chunk = next_chunk(self._handle)
-            if isinstance(chunk, Chunk):
-                yield chunk
-            elif chunk:
+            pace = Pace()
+            while (chunk := next_chunk(self._handle)) is None:
+                await self._ready.wait(pace.step())
+            if not chunk.data:
                 return
-            else:
-                await self._ready.wait()
+            yield chunk
+            await asyncio.sleep(0)  # a command that writes without end must not hold up the loop
 
     async def write(self, data: Data) -> None:
         """Gives all of it to the command's stdin. See dsec.Exec.write()."""
         view = view_of(data)
         while len(view):
-            taken = self._handle.write(view)
-            if taken is None:
-                await self._ready.wait()
-            else:
-                view = view[taken:]
+            view = view[await self._write_some(view) :]
+
+    async def _write_some(self, view: Data) -> int:
+        pace = Pace()
+        while (taken := self._handle.write(view)) is None:
+            await self._ready.wait(pace.step())
+        return taken
 
     async def close_stdin(self) -> None:
         """The command reads the end of its stdin. No error when it is closed already."""
         try:
-            while self._handle.write(b"") is None:
-                await self._ready.wait()
+            await self._write_some(b"")
         except _errors.Error as e:
             if e.errno != errno.EPIPE or isinstance(e, (_errors.SandboxLost, _errors.UnknownOutcome)):
                 raise
@@ -133,11 +143,7 @@ class AsyncExec(Owner):
 
     def poll(self) -> Result | None:
         """Its result if it has ended, else None."""
-        return self._ended() if self._has_ended() else None
-
-    def _has_ended(self) -> bool:
-        h = self._handle
-        return h.result is not None or (h.poll() and h.wait(0))
+        return self._ended() if self._handle.ended() else None
 
     def _ended(self) -> Result:
         assert self._handle.result is not None
@@ -145,7 +151,7 @@ class AsyncExec(Owner):
 
     async def wait(self, timeout: float | None = None) -> Result:
         """Waits for its end, at most `timeout` seconds (dsec.WaitTimeout: it runs on). See dsec.Exec.wait()."""
-        if timeout is None or self._has_ended():
+        if timeout is None or self._handle.ended():
             return await self._wait()
         try:
             return await asyncio.wait_for(self._wait(), max(0.0, timeout))
@@ -153,10 +159,9 @@ class AsyncExec(Owner):
             raise _errors.WaitTimeout(errno.ETIMEDOUT, "the command runs on", "exec") from None
 
     async def _wait(self) -> Result:
-        while not self._has_ended():
-            if self._handle.is_stream:
-                self._handle.hold_all()
-            await self._ready.wait()
+        pace = Pace()
+        while not self._handle.ended():
+            await self._ready.wait(pace.step() if self._shared else None)
         return self._ended()
 
     def close(self) -> None:
@@ -165,8 +170,6 @@ class AsyncExec(Owner):
         handle.closing = handle.closing or handle.here  # tasks that wait see it when they are woken
         self._ready.wake()
         super().close()
-        if self._sandbox is not None:
-            self._sandbox._execs.discard(self)
 
     async def __aenter__(self) -> AsyncExec:
         self._handle.check()
@@ -230,7 +233,7 @@ class AsyncFiles:
 
     @contextlib.contextmanager
     def _transfer(self, opts: _options.Exec, path: Path) -> Iterator[AsyncExec]:
-        e = AsyncExec(self._sandbox._handle.start(opts), self._sandbox)
+        e = AsyncExec(self._sandbox._handle.start(opts), self._sandbox, shared=False)
         try:
             yield e
         finally:
@@ -365,7 +368,7 @@ class AsyncSandbox(SandboxBase):
         """Runs a command and waits for its end; arguments and errors as of dsec.Sandbox.run(). Cancelling ends it."""
         opts = _options.command(command, timeout=timeout, env=env, workdir=workdir, user=user, stdin=stdin,
                                 output_limit=output_limit, limit_kills=limit_kills, clean_env=clean_env)
-        e = AsyncExec(self._handle.start(opts), self)
+        e = AsyncExec(self._handle.start(opts), self, shared=False)
         try:
             await e._wait()
         finally:

@@ -218,7 +218,6 @@ def parser() -> argparse.ArgumentParser:
     common.add_argument("--root", default=argparse.SUPPRESS, help="state directory")
     common.add_argument("--images", default=argparse.SUPPRESS, help="image directory")
     p = argparse.ArgumentParser(prog="python -m dsec", description=__doc__, parents=[common])
-    p.set_defaults(json=False, root=None, images=None)
     p.add_argument("--version", action="version", version=__version__)
     sub = p.add_subparsers(required=True, metavar="COMMAND")
 
@@ -251,7 +250,8 @@ def parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     p = parser()
-    args = p.parse_args(argv)
+    # Their defaults are here, so that they may stand before and after the command's name.
+    args = p.parse_args(argv, argparse.Namespace(json=False, root=None, images=None))
     if args.call is do_run and not args.command and not args.retain:
         p.error("run: a command is needed, or --retain")
     try:

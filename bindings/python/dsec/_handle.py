@@ -24,6 +24,7 @@ HELD_MAX = 64 << 20  # bytes of a stream that are kept here while another is ask
 PIECE = 64 << 10
 
 STREAMS = {"stdout": lib.DSEC_STREAM_STDOUT, "stderr": lib.DSEC_STREAM_STDERR}
+_BOTH = lib.DSEC_STREAM_STDOUT + lib.DSEC_STREAM_STDERR
 
 
 def slice_ms() -> int:
@@ -265,7 +266,8 @@ class ExecHandle(Handle):
         return bool(r)
 
     def wait(self, timeout_ms: int) -> bool:
-        """Whether it has ended, after at most that time; then `result` is set. For a stream: only with 0, after poll()."""
+        """Whether it has ended, after at most that time; then `result` is set. Would take a stream's output away: that
+        has to use ended()."""
         if self.result:
             return True
         err, res = _errors.new_error(), new_result()
@@ -283,25 +285,48 @@ class ExecHandle(Handle):
 
     def read(self, stream: int, n: int) -> bytes | None:
         """At most n bytes; b"" at the end, None when there are none yet."""
+        self._check_stream()
+        with self as c:
+            data = self._first(c, stream, n)
+            if data is None and self._hold(c, _BOTH - stream):
+                # The library takes in no more while the other stream fills its room, which it does no longer.
+                data = self._first(c, stream, n)
+            return data
+
+    def read_any(self, n: int) -> tuple[int, bytes] | None:
+        """The same of whichever stream has some; b"" when both are at their end."""
+        self._check_stream()
+        out, err = lib.DSEC_STREAM_STDOUT, lib.DSEC_STREAM_STDERR
+        with self as c:
+            ended = True
+            for stream in out, err, out:  # asking for the one may take in what is of the other
+                data = self._first(c, stream, n)
+                if data:
+                    return stream, data
+                ended = ended and data is not None
+            return (out, b"") if ended else None
+
+    def _check_stream(self) -> None:
         if not self.is_stream:
             raise _errors.bad_option("stream", "the command was started with stream=False")
-        with self as c:
-            held = self._held[stream]
-            if held:
-                data = bytes(held[:n])
-                del held[:n]
-                return data
-            data_or_none = self._take(c, stream, n)
-            if data_or_none is None:
-                # The library takes in no more while the other stream fills its room.
-                self._hold(c, lib.DSEC_STREAM_STDOUT + lib.DSEC_STREAM_STDERR - stream)
-            return data_or_none
 
-    def hold_all(self) -> None:
-        """Keeps here what came of both streams, for read()."""
-        with self as c:
-            for stream in self._held:
-                self._hold(c, stream)
+    def _first(self, c: Any, stream: int, n: int) -> bytes | None:
+        held = self._held[stream]
+        if not held:
+            return self._take(c, stream, n)
+        data = bytes(held[:n])
+        del held[:n]
+        return data
+
+    def ended(self) -> bool:
+        """Whether it has ended; then `result` is set. Output that came meanwhile is kept for read()."""
+        if self.result is None and self.poll():
+            return self.wait(0)
+        if self.result is None and self.is_stream:
+            with self as c:
+                for stream in self._held:
+                    self._hold(c, stream)
+        return self.result is not None
 
     def _take(self, c: Any, stream: int, n: int) -> bytes | None:
         err = _errors.new_error()
@@ -314,12 +339,14 @@ class ExecHandle(Handle):
             _errors.throw(r, err, started=True)
         return bytes(ffi.buffer(self._buf, r)[:])
 
-    def _hold(self, c: Any, stream: int) -> None:
+    def _hold(self, c: Any, stream: int) -> bool:
         held = self._held[stream]
+        before = len(held)
         while data := self._take(c, stream, PIECE):
             held += data
             if len(held) > HELD_MAX:
                 raise _errors.Error(errno.ENOBUFS, f"{HELD_MAX >> 20} MiB of output wait to be read", "exec")
+        return len(held) > before
 
     def write(self, data: Any) -> int | None:
         """Gives bytes to stdin (none: closes it). How many were taken, or None when it takes none now."""
@@ -340,8 +367,28 @@ def deadline(timeout: float | None) -> float | None:
     return None if timeout is None else time.monotonic() + timeout
 
 
-def wait_readable(fd: int, until: float | None = None) -> None:
-    """Waits for a descriptor, at most until that time of time.monotonic(). Signal handlers run meanwhile."""
-    p = select.poll()
-    p.register(fd, select.POLLIN)
-    p.poll(None if until is None else max(0.0, until - time.monotonic()) * 1000)
+class Pace:
+    """How long one wait for a command's descriptor may last before looking again, unasked.
+
+    A call takes in all that has come, also what somebody else waits for: output of the other stream, or leave to give
+    more stdin, which another thread or task is at. Then the descriptor does not say so. That is rare, but must not be
+    for ever; a command that is idle for long costs a look a second.
+    """
+
+    FIRST, FACTOR, LAST = 0.002, 8, 1.0
+
+    def __init__(self) -> None:
+        self._next = self.FIRST
+
+    def step(self) -> float:
+        now, self._next = self._next, min(self.LAST, self._next * self.FACTOR)
+        return now
+
+    def wait(self, fd: int, until: float | None = None) -> None:
+        """Waits for the descriptor, at most until that time of time.monotonic(). Signal handlers run meanwhile."""
+        seconds = self.step()
+        if until is not None:
+            seconds = max(0.0, min(seconds, until - time.monotonic()))
+        p = select.poll()
+        p.register(fd, select.POLLIN)
+        p.poll(seconds * 1000)

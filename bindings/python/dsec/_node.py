@@ -137,8 +137,8 @@ class Node:
     def __del__(self) -> None:
         handle = getattr(self, "_handle", None)
         if handle is not None and handle.open and handle.here:
+            handle.close()  # first: the warning may be made an exception
             warnings.warn("a dsec.Node was not closed", ResourceWarning, stacklevel=2, source=self)
-            handle.close()
 
 
 def _fetch(handle: NodeHandle | None, call: Any, item: str) -> tuple[Any, int]:

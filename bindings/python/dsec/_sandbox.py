@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from . import _errors, _options
 from ._dsec import ffi, lib
-from ._handle import STREAMS, ExecHandle, Handle, SandboxHandle, deadline, slice_ms, wait_readable
+from ._handle import PIECE, STREAMS, ExecHandle, Handle, Pace, SandboxHandle, deadline, slice_ms
 from ._node import Node, default_node
 from ._options import Command, Data, Path, Size
 from ._result import Result
@@ -81,15 +81,10 @@ def stream_number(stream: str) -> int:
     return _options.choice("stream", stream, STREAMS)
 
 
-def next_chunk(handle: ExecHandle) -> Chunk | bool:
-    """What came first of either stream; True: both have ended, False: nothing yet."""
-    ended = True
-    for name, number in STREAMS.items():
-        data = handle.read(number, 1 << 16)
-        if data:
-            return Chunk(name, data)
-        ended = ended and data is not None
-    return ended
+def next_chunk(handle: ExecHandle) -> Chunk | None:
+    """Of either stream; with no data when both have ended, None: nothing yet."""
+    got = handle.read_any(PIECE)
+    return None if got is None else Chunk("stderr" if got[0] == STREAMS["stderr"] else "stdout", got[1])
 
 
 def view_of(data: Data) -> memoryview:
@@ -113,8 +108,8 @@ class Owner:
     def __del__(self) -> None:
         handle = getattr(self, "_handle", None)
         if handle is not None and handle.open and handle.here:
+            handle.close()  # first: the warning may be made an exception
             warnings.warn(f"a {self._kind} was not closed: {handle.what}", ResourceWarning, stacklevel=2, source=self)
-            handle.close()
 
     def __repr__(self) -> str:
         return f"<{self._kind} {self._handle.what}{' (closed)' if self.closed else ''}>"
@@ -145,28 +140,28 @@ class Exec(Owner):
         number = stream_number(stream)
         if n == 0:
             return b""
+        if n > 0:
+            return self._read_some(number, n)
         parts = []
-        while True:
-            data = self._handle.read(number, n if n > 0 else 1 << 16)
-            if data is None:
-                wait_readable(self._handle.fd)
-            elif n > 0:
-                return data
-            elif data:
-                parts.append(data)
-            else:
-                return b"".join(parts)
+        while data := self._read_some(number, PIECE):
+            parts.append(data)
+        return b"".join(parts)
+
+    def _read_some(self, number: int, n: int) -> bytes:
+        pace = Pace()
+        while (data := self._handle.read(number, n)) is None:
+            pace.wait(self._handle.fd)
+        return data
 
     def __iter__(self) -> Iterator[Chunk]:
         """Output as it comes, of both streams, until both have ended."""
         while True:
-            chunk = next_chunk(self._handle)
-            if isinstance(chunk, Chunk):
-                yield chunk
-            elif chunk:
+            pace = Pace()
+            while (chunk := next_chunk(self._handle)) is None:
+                pace.wait(self._handle.fd)
+            if not chunk.data:
                 return
-            else:
-                wait_readable(self._handle.fd)
+            yield chunk
 
     def write(self, data: Data) -> None:
         """Gives all of it to the command's stdin, waiting while the command does not read; text goes as UTF-8.
@@ -175,17 +170,18 @@ class Exec(Owner):
         """
         view = view_of(data)
         while len(view):
-            taken = self._handle.write(view)
-            if taken is None:
-                wait_readable(self._handle.fd)
-            else:
-                view = view[taken:]
+            view = view[self._write_some(view) :]
+
+    def _write_some(self, view: Data) -> int:
+        pace = Pace()
+        while (taken := self._handle.write(view)) is None:
+            pace.wait(self._handle.fd)
+        return taken
 
     def close_stdin(self) -> None:
         """The command reads the end of its stdin. No error when it is closed already."""
         try:
-            while self._handle.write(b"") is None:
-                wait_readable(self._handle.fd)
+            self._write_some(b"")
         except _errors.Error as e:
             if e.errno != errno.EPIPE or isinstance(e, (_errors.SandboxLost, _errors.UnknownOutcome)):
                 raise
@@ -203,9 +199,7 @@ class Exec(Owner):
 
     def poll(self) -> Result | None:
         """Its result if it has ended, else None. Does not wait."""
-        if self._handle.result or (self._handle.poll() and self._handle.wait(0)):
-            return _result(self._handle)
-        return None
+        return _result(self._handle) if self._handle.ended() else None
 
     def wait(self, timeout: float | None = None) -> Result:
         """Waits for its end, at most `timeout` seconds; every further call gives the same result.
@@ -215,17 +209,12 @@ class Exec(Owner):
         be executed: ENOENT, EACCES, ENOEXEC, E2BIG).
         """
         until = deadline(None if timeout is None else max(0.0, float(timeout)))
-        if not (self._wait_stream(until) if self._handle.is_stream else wait_exec(self._handle, until)):
-            raise _errors.WaitTimeout(errno.ETIMEDOUT, "the command runs on", "exec")
-        return _result(self._handle)
-
-    def _wait_stream(self, until: float | None) -> bool:
-        while not (self._handle.result or (self._handle.poll() and self._handle.wait(0))):
-            self._handle.hold_all()
+        pace = Pace()
+        while not self._handle.ended():
             if until is not None and time.monotonic() >= until:
-                return False
-            wait_readable(self._handle.fd, until)
-        return True
+                raise _errors.WaitTimeout(errno.ETIMEDOUT, "the command runs on", "exec")
+            pace.wait(self._handle.fd, until)
+        return _result(self._handle)
 
     def __enter__(self) -> Exec:
         self._handle.check()
@@ -239,19 +228,6 @@ class Exec(Owner):
 def _result(handle: ExecHandle) -> Result:
     assert handle.result is not None
     return handle.result.checked(False)
-
-
-def wait_exec(handle: ExecHandle, until: float | None) -> bool:
-    """For a command that is no stream."""
-    while True:
-        ms = slice_ms()
-        if until is not None:
-            left = max(0, int((until - time.monotonic()) * 1000 + 0.999))
-            ms = left if ms < 0 else min(ms, left)
-        if handle.wait(ms):
-            return True
-        if until is not None and time.monotonic() >= until:
-            return False
 
 
 class Files:
@@ -419,7 +395,8 @@ class Sandbox(SandboxBase):
                                 output_limit=output_limit, limit_kills=limit_kills, clean_env=clean_env)
         handle = self._handle.start(opts)
         try:
-            wait_exec(handle, None)
+            while not handle.wait(slice_ms()):
+                pass
         finally:
             handle.close()
         assert handle.result is not None
