@@ -38,7 +38,8 @@ def find() -> tuple[pathlib.Path, pathlib.Path]:
     if library and include:
         return pathlib.Path(library).resolve(), pathlib.Path(include).resolve()
     if library or include or not in_checkout():
-        raise SystemExit("dsec: not in a checkout of dsec: set DSEC_LIBRARY=/path/libdsec.so and DSEC_INCLUDE=/path")
+        raise SystemExit("dsec: set both DSEC_LIBRARY=/path/libdsec.so and DSEC_INCLUDE=/path/include, or build in a "
+                         "checkout of dsec")
     # A make that runs us has descriptors for its jobs that pip does not hand on.
     env = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
     subprocess.run(["make", "-C", str(REPO), "lib"], env=env, check=True, stdout=sys.stderr)

@@ -28,7 +28,7 @@ struct dsec_sandbox_opts {
 	uint64_t flags;          /* DSEC_SANDBOX_* */
 	const char *backend;     /* "container" (default), "null", "function", "microvm", "fullvm" or a registered one */
 	const char *image;       /* "host" (default) or the absolute path of a directory that holds a root file system */
-	const char *name;        /* [a-z0-9][a-z0-9._-]{0,62}, unique on the node; NULL: none */
+	const char *name;        /* [a-z0-9][a-z0-9._-]{0,62}, not of an id's form, unique on the node; NULL: none */
 	const char *run;         /* the training run that owns it, same form as a name; NULL: none */
 	const char *hostname;    /* NULL: "dsec" */
 	const char *workdir;     /* absolute, made if missing; NULL: /root */

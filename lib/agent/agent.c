@@ -28,8 +28,16 @@ static void watch(struct agent *a, struct source *s, uint32_t events)
 
 	if (s->fd < 0 || events == s->events)
 		return;
-	if (epoll_ctl(a->epoll, op, s->fd, &ev) == 0)
+	if (epoll_ctl(a->epoll, op, s->fd, &ev) == 0) {
 		s->events = events;
+		return;
+	}
+	/* Out of memory: its events would never come. The command ends, its result says so; without the keeper's, all ends. */
+	if (!s->command)
+		_exit(1);
+	s->command->error = -errno;
+	if (s->command->pid > 0 && !s->command->ended)
+		(void)kill(-s->command->pid, SIGKILL);
 }
 
 static void source_close(struct agent *a, struct source *s)

@@ -16,6 +16,7 @@
 #include "../util/error.h"
 
 #define ATTACH_MS 10000
+#define REMAINS_MS 5000
 
 struct container {
 	struct dsec__chan control;
@@ -82,8 +83,10 @@ static int send_spec(const struct dsec_sandbox *sb, const struct dsec__buf *spec
 	while (n < 0 && errno == EINTR);
 	if (n < 0 && errno == EMSGSIZE)
 		return dsec__fail(err, -E2BIG, DSEC_STEP_OPTIONS, "env: the options do not fit into one message");
+	if (n < 0 && (errno == ECONNRESET || errno == ENOTCONN))
+		errno = EPIPE; /* which of them depends on what it had not read */
 	if (n < 0)
-		return dsec__fail(err, -errno, DSEC_STEP_LAUNCHER, "send a spec to the launcher");
+		return dsec__fail_retry(err, -errno, DSEC_STEP_LAUNCHER, "send a spec to the launcher");
 	return 0;
 }
 
@@ -237,6 +240,26 @@ static int container_signal(struct dsec_sandbox *sb, int fd, int32_t signo, stru
 	return 0;
 }
 
+/* Its keeper died without a word: what it left is ours to remove, as soon as the kernel has let go of its lock. */
+static int remove_remains(struct dsec_sandbox *sb, struct dsec_error *err)
+{
+	struct dsec__state *st = &sb->node->state;
+	int64_t end = dsec__now_ms() + REMAINS_MS;
+
+	for (;;) {
+		const struct timespec pause = { .tv_nsec = 1000000 };
+		AUTO_CLOSE int dir = openat(st->sb_fd, sb->id, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+		if (dir < 0)
+			return 0;
+		if (!dsec__sbdir_alive(dir))
+			return dsec__state_reap(st, err);
+		if (dsec__now_ms() >= end)
+			return dsec__fail(err, -EBUSY, DSEC_STEP_STOP, "the keeper of \"%s\" neither lives nor dies", sb->id);
+		(void)nanosleep(&pause, NULL);
+	}
+}
+
 static int container_stop(struct dsec_sandbox *sb, int64_t timeout_ms, struct dsec_error *err)
 {
 	struct container *c = dsec_backend_data(sb);
@@ -245,8 +268,10 @@ static int container_stop(struct dsec_sandbox *sb, int64_t timeout_ms, struct ds
 	int r;
 
 	if (!c->gone && !c->stop_sent) {
+		r = dsec__frame_send(c->control.fd, DSEC__FRAME_STOP, NULL, 0, true);
+		if (r < 0 && r != -EPIPE && r != -ECONNRESET) /* if it is gone, reading shows it */
+			return dsec__fail_retry(err, r, DSEC_STEP_STOP, "ask the keeper of \"%s\" to end it", sb->id);
 		c->stop_sent = true;
-		(void)dsec__frame_send(c->control.fd, DSEC__FRAME_STOP, NULL, 0, true); /* if it is gone, reading shows it */
 	}
 	while (!c->gone) {
 		r = await(c, timeout_ms, &f, &payload);
@@ -255,8 +280,7 @@ static int container_stop(struct dsec_sandbox *sb, int64_t timeout_ms, struct ds
 		if (r >= 0 && r != DSEC__FRAME_STOPPED && r != DSEC_FRAME_FAILED)
 			continue; /* READY of a create that was not waited for, or statistics */
 		c->gone = true;
-		if (r < 0) /* it died without a word: what it left is ours to remove */
-			r = dsec__state_reap(&sb->node->state, err);
+		r = r < 0 ? remove_remains(sb, err) : 0;
 		if (r < 0)
 			return r;
 	}

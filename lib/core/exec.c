@@ -381,7 +381,8 @@ int dsec_exec_wait(struct dsec_exec *exec, int64_t timeout_ms, struct dsec_resul
 		}
 		if (end >= 0 && left <= 0)
 			return dsec__fail(err, -ETIMEDOUT, DSEC_STEP_NONE, "the command runs on");
-		if (exec->input_left && exec->credit)
+		/* Input that could not be sent: the socket was full, or the kernel out of memory. */
+		if (exec->input_left ? exec->credit > 0 : !exec->input_closed && !(exec->flags & DSEC_EXEC_STDIN))
 			p.events |= POLLOUT;
 		if (poll(&p, 1, left > INT32_MAX ? INT32_MAX : (int)left) < 0 && errno != EINTR)
 			return dsec__fail(err, -errno, DSEC_STEP_KEEPER, "poll");

@@ -126,8 +126,10 @@ static int write_piece(struct dsec_exec *e, const uint8_t *data, size_t len, str
 				return r;
 			continue;
 		}
-		if (n < 0)
+		if (n == -EPIPE)
 			return 1; /* the other side ended it: its result tells why */
+		if (n < 0)
+			return dsec__fail(err, (int)n, DSEC_STEP_FILE, "send a file to the keeper");
 		data += n;
 		len -= (size_t)n;
 	}
@@ -158,8 +160,11 @@ int dsec_sandbox_put(struct dsec_sandbox *sandbox, const char *host_path, const 
 		return r;
 	if (n < 0)
 		return dsec__fail(err, -errno, DSEC_STEP_FILE, "read \"%s\" on this machine", host_path);
-	if (dsec_exec_write(e, NULL, 0, NULL) == -EAGAIN)
-		return dsec__fail(err, -EIO, DSEC_STEP_FILE, "\"%s\": the end of the file cannot be sent", path);
+	if (r == 0) {
+		n = dsec_exec_write(e, NULL, 0, NULL);
+		if (n < 0 && n != -EPIPE)
+			return dsec__fail(err, (int)n, DSEC_STEP_FILE, "\"%s\": send the end of the file", path);
+	}
 	return finish(e, path, err); /* tells why, if the other side had closed its input */
 }
 

@@ -157,16 +157,18 @@ int dsec_node_stats(struct dsec_node *node, struct dsec_node_stats *ret, struct 
 	struct dsec__shm *shm = node->state.shm;
 	struct dsec_node_stats s = { .sz = sizeof s };
 	int r = dsec__owner_check(node, err);
-	int live;
+	AUTO_FREE struct dsec_sandbox_info *all = NULL;
+	size_t n = 0;
 
 	if (r == 0 && (!ret || ret->sz < 2 * sizeof(size_t)))
 		r = dsec__fail(err, -EINVAL, DSEC_STEP_OPTIONS, "sz: too small for struct dsec_node_stats");
 	if (r < 0)
 		return r;
-	live = dsec_node_list(node, NULL, 0, 0, err);
-	if (live < 0)
-		return live;
-	s.live = (uint64_t)live;
+	r = list_all(node, &all, &n, err);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < n; i++)
+		s.live += all[i].state != DSEC_STATE_LOST;
 	s.created = atomic_load(&shm->created);
 	s.create_failed = atomic_load(&shm->create_failed);
 	s.execs = atomic_load(&shm->execs);

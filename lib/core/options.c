@@ -136,6 +136,8 @@ int dsec__sandbox_opts_check(struct dsec_sandbox_opts *o, const struct dsec_sand
 		return refuse(err, "flags", "a bit that is not a DSEC_SANDBOX_ flag");
 	if (o->name && !dsec__name_ok(o->name))
 		return refuse(err, "name", "does not match [a-z0-9][a-z0-9._-]{0,62}");
+	if (o->name && strlen(o->name) == DSEC__ID_LEN && strncmp(o->name, "dsec-", 5) == 0)
+		return refuse(err, "name", "has the form of an id");
 	if (o->run && !dsec__name_ok(o->run))
 		return refuse(err, "run", "does not match [a-z0-9][a-z0-9._-]{0,62}");
 	r = check_image(o->image, err);

@@ -168,8 +168,8 @@ int dsec_sandbox_wait(struct dsec_sandbox *sandbox, int64_t timeout_ms, struct d
 		return r;
 	case SANDBOX_STOPPING:
 		r = sandbox->ops->stop(sandbox, timeout_ms, err);
-		if (r != -ETIMEDOUT)
-			sandbox->state = SANDBOX_STOPPED;
+		if (r == 0)
+			sandbox->state = SANDBOX_STOPPED; /* after a failure it may be asked again */
 		return r;
 	case SANDBOX_FAILED:
 		return dsec__fail(err, -EPIPE, DSEC_STEP_KEEPER, "sandbox \"%s\" failed to start", sandbox->id);

@@ -317,6 +317,17 @@ static void open_v2(struct dsec__cgroot *root, const struct place *p)
 		why(root, i, "mkdir \"" BASE "\" in \"%.60s\": %s", p->mount, strerror(-r));
 }
 
+/* A base that another process removed since it was opened has no files: it is made once more before that counts. */
+static bool has_file(const struct dsec__cgroot *root, int i, const char *file)
+{
+	for (int n = 0; n < LOST_TRIES; n++)
+		if (faccessat(root->fd[i], file, F_OK, 0) == 0)
+			return true;
+		else if (dsec__cgroot_again(root, i) < 0)
+			return false;
+	return false;
+}
+
 /* Which hierarchy limits what. `file` tells whether v1 was built with that limit. */
 static int limited_by(const struct dsec__cgroot *root, int v1, const char *file)
 {
@@ -327,7 +338,7 @@ static int limited_by(const struct dsec__cgroot *root, int v1, const char *file)
 		if (has_word(on, controllers[v1], ' '))
 			return DSEC__CG_UNIFIED;
 	}
-	return root->fd[v1] >= 0 && faccessat(root->fd[v1], file, F_OK, 0) == 0 ? v1 : -1;
+	return root->fd[v1] >= 0 && has_file(root, v1, file) ? v1 : -1;
 }
 
 static void choose(struct dsec__cgroot *root)

@@ -379,11 +379,13 @@ static int remove_group(int dir, const char *name, int64_t deadline)
 {
 	AUTO_CLOSE int base = openat(dir, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
+	if (base < 0)
+		return errno == ENOENT ? 0 : -errno; /* a removed directory has no parent to open */
 	for (int pause = 1;; pause = pause < 10 ? pause * 2 : 20) {
 		int64_t left;
 
-		if (base < 0 || unlinkat(base, name, AT_REMOVEDIR) == 0 || errno == ENOENT)
-			return 0; /* a removed directory has no parent to open */
+		if (unlinkat(base, name, AT_REMOVEDIR) == 0 || errno == ENOENT)
+			return 0;
 		if (errno != EBUSY)
 			return -errno;
 		each_exec(dir, remove_named);

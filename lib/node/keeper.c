@@ -23,8 +23,14 @@ void keeper_watch(struct keeper *k, struct watch *w, uint32_t events)
 	struct epoll_event ev = { .events = events, .data.ptr = w };
 	int op = !w->events ? EPOLL_CTL_ADD : !events ? EPOLL_CTL_DEL : EPOLL_CTL_MOD;
 
-	if (w->fd >= 0 && events != w->events && epoll_ctl(k->epoll, op, w->fd, &ev) == 0)
+	if (w->fd < 0 || events == w->events)
+		return;
+	if (epoll_ctl(k->epoll, op, w->fd, &ev) == 0)
 		w->events = events;
+	else if (w->kind == WATCH_CONN)
+		w->conn->chan.broken = true; /* out of memory: its events would never come */
+	else
+		k->ending = true;
 }
 
 void keeper_conn_add(struct keeper *k, int take_fd, bool owner)
@@ -178,10 +184,9 @@ static void tend(struct keeper *k)
 
 	for (struct conn *c = k->conns; c; c = after) {
 		after = c->next;
+		keeper_watch(k, &c->watch, EPOLLIN | (dsec__chan_pending(&c->chan) ? EPOLLOUT : 0));
 		if (c->chan.eof || c->chan.broken)
 			conn_free(k, c);
-		else
-			keeper_watch(k, &c->watch, EPOLLIN | (dsec__chan_pending(&c->chan) ? EPOLLOUT : 0));
 	}
 	keeper_watch(k, &k->agent_watch, EPOLLIN | (dsec__chan_pending(&k->agent) ? EPOLLOUT : 0));
 	if (k->agent.eof || k->agent.broken)

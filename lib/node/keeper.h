@@ -48,7 +48,7 @@ struct run {
 	struct conn *conn; /* NULL: nobody waits for it any more */
 	uint64_t seq;
 	uint32_t kind; /* DSEC_EXEC_* */
-	uint64_t flags, keep; /* keep: bytes of head, and of tail */
+	uint64_t flags, head_max, tail_max; /* bytes kept of each stream */
 	uint64_t started_ns;
 	int64_t deadline_ms;  /* -1: none */
 	int64_t give_up_ms;   /* after a kill: when the result is given without the agent; -1 before */

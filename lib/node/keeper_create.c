@@ -232,8 +232,9 @@ void keeper_destroy(struct keeper *k)
 		k->agent_pid = 0;
 	}
 	dsec__chan_done(&k->agent);
-	if (k->has_cgroup)
-		(void)dsec__cgroup_remove(&k->cgroup, 5000); /* what stays is found by the next reap */
+	/* Groups that stay are found by the next reap, for which the directory has to stay too: our lock on it ends with us. */
+	if (k->has_cgroup && dsec__cgroup_remove(&k->cgroup, 5000) < 0)
+		k->has_dir = false;
 	k->has_cgroup = false;
 	if (k->has_dir)
 		dsec__sbdir_remove(&k->launcher->state, &k->dir, k->spec.name);

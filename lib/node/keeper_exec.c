@@ -96,11 +96,7 @@ static uint32_t reason_of(struct keeper *k, const struct run *run, int status)
 	if (run->reason)
 		return run->reason;
 	if (WIFSIGNALED(status) ? WTERMSIG(status) == SIGKILL : WEXITSTATUS(status) == 128 + SIGKILL) {
-		uint64_t now = oom_kills(k);
-		bool rose = now > k->oom_seen;
-
-		k->oom_seen = now;
-		if (rose)
+		if (oom_kills(k) > k->oom_seen)
 			return DSEC_REASON_OOM;
 	}
 	return WIFSIGNALED(status) ? DSEC_REASON_SIGNALED : DSEC_REASON_EXITED;
@@ -111,8 +107,8 @@ static void tail_send(struct run *run, int i)
 	struct stream *s = &run->streams[i];
 	size_t at = 0;
 
-	if (s->tail.len > run->keep)
-		dsec__buf_drop_front(&s->tail, s->tail.len - run->keep);
+	if (s->tail.len > run->tail_max)
+		dsec__buf_drop_front(&s->tail, s->tail.len - run->tail_max);
 	while (at < s->tail.len) {
 		size_t n = s->tail.len - at < (1u << 20) ? s->tail.len - at : 1u << 20;
 
@@ -143,7 +139,7 @@ static void run_finish(struct keeper *k, struct run *run, const struct dsec__end
 	if (run->conn) {
 		for (int i = 0; i < 2; i++) {
 			struct stream *s = &run->streams[i];
-			bool cut = s->total - s->head > run->keep && !(run->flags & DSEC_EXEC_STREAM);
+			bool cut = s->total - s->head > run->tail_max && !(run->flags & DSEC_EXEC_STREAM);
 
 			tail_send(run, i);
 			out.flags |= cut ? (i ? DSEC_RESULT_STDERR_CUT : DSEC_RESULT_STDOUT_CUT) : 0;
@@ -153,6 +149,7 @@ static void run_finish(struct keeper *k, struct run *run, const struct dsec__end
 	}
 	group_leave(k, run);
 	run_free(k, run);
+	k->oom_seen = oom_kills(k);
 	keeper_group_ahead(k);
 }
 
@@ -168,11 +165,14 @@ static struct run *run_new(struct keeper *k, struct conn *c, const struct dsec__
 
 	if (!run)
 		return NULL;
+	if (!k->runs)
+		k->oom_seen = oom_kills(k); /* what happened before is no fault of this command */
 	run->conn = c;
 	run->seq = ++k->seq;
 	run->kind = q->kind;
 	run->flags = q->flags;
-	run->keep = (limit + 1) / 2;
+	run->tail_max = limit / 2;
+	run->head_max = limit - run->tail_max;
 	run->started_ns = dsec__now_ns();
 	run->deadline_ms = q->timeout_ms ? dsec__now_ms() + (int64_t)q->timeout_ms : -1;
 	run->give_up_ms = -1;
@@ -286,8 +286,8 @@ static void keep_tail(struct run *run, struct stream *s, const uint8_t *data, si
 {
 	/* Dropping when twice as much is there as is kept moves each byte once on average. */
 	dsec__buf_put(&s->tail, data, n);
-	if (s->tail.len > 2 * run->keep + (64u << 10))
-		dsec__buf_drop_front(&s->tail, s->tail.len - run->keep);
+	if (s->tail.len > 2 * run->tail_max + (64u << 10))
+		dsec__buf_drop_front(&s->tail, s->tail.len - run->tail_max);
 	if (s->tail.failed) { /* out of memory: what was kept of the tail is lost, and the count shows it */
 		dsec__buf_done(&s->tail);
 	}
@@ -304,15 +304,15 @@ static void on_output(struct keeper *k, struct run *run, int i, const uint8_t *d
 		output_taken(k, run, n);
 		return;
 	}
-	if (!(run->flags & DSEC_EXEC_STREAM) && head > run->keep - s->head)
-		head = run->keep - s->head;
+	if (!(run->flags & DSEC_EXEC_STREAM) && head > run->head_max - s->head)
+		head = run->head_max - s->head;
 	if (head)
 		dsec__chan_send(&run->conn->chan, i ? DSEC_FRAME_STDERR : DSEC_FRAME_STDOUT, 0, data, head);
 	if (!(run->flags & DSEC_EXEC_STREAM))
 		s->head += head;
 	if (n > head)
 		keep_tail(run, s, data + head, n - head);
-	if (run->flags & DSEC_EXEC_LIMIT_KILLS && s->total > 2 * run->keep && !run->reason)
+	if (run->flags & DSEC_EXEC_LIMIT_KILLS && s->total > run->head_max + run->tail_max && !run->reason)
 		run_kill(k, run, DSEC_REASON_OUTPUT_LIMIT);
 	if (run->flags & DSEC_EXEC_STREAM && dsec__chan_pending(&run->conn->chan))
 		run->owed += whole;

@@ -65,14 +65,17 @@ static _Noreturn void compile_child(int to)
 {
 	const struct rlimit cpu = { 5, 5 }; /* seconds for a millisecond's work: the compiler has been seen to loop without memory */
 	struct dsec_error err = { 0 };
-	struct sock_fprog filter;
+	struct sock_fprog filter, again;
 	size_t n;
 
 	if (setrlimit(RLIMIT_CPU, &cpu) < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
 		_exit(2);
-	if (dsec__filter_compile(&filter, &err) < 0)
+	if (dsec__filter_compile(&filter, &err) < 0 || dsec__filter_compile(&again, &err) < 0)
 		_exit(write(to, &err, sizeof err) == sizeof err ? 1 : 2);
 	n = filter.len * sizeof *filter.filter;
+	/* Twice, since without memory the compiler has also been seen to leave out rules without a word. */
+	if (filter.len != again.len || memcmp(filter.filter, again.filter, n) != 0)
+		_exit(2);
 	_exit(n > FILTER_BYTES || write(to, filter.filter, n) != (ssize_t)n ? 2 : 0);
 }
 
@@ -342,6 +345,7 @@ static void loop(struct launcher *l)
    to keep busy; memory that the trainer locked or limits it set stay its own. */
 static int detach(void)
 {
+	static const unsigned long default_action[4]; /* the kernel's structure, all zero: SIG_DFL */
 	sigset_t none;
 	int null;
 
@@ -354,8 +358,10 @@ static int detach(void)
 			return -errno;
 	if (close_range(DSEC__LAUNCHER_FD + 1, ~0u, 0) < 0 || fcntl(DSEC__LAUNCHER_FD, F_SETFD, FD_CLOEXEC) < 0)
 		return -errno;
-	for (int s = 1; s < NSIG; s++)
-		(void)signal(s, SIG_DFL); /* those that cannot be set need not be */
+	/* All 64, also the two that libc keeps for itself and so would not set: a trainer may have been started with any
+	   of them ignored, and commands inherit that. Those that cannot be set need not be. */
+	for (int s = 1; s <= 64; s++)
+		(void)syscall(SYS_rt_sigaction, s, default_action, NULL, 8);
 	(void)sigemptyset(&none);
 	return sigprocmask(SIG_SETMASK, &none, NULL) < 0 ? -errno : 0;
 }
@@ -402,6 +408,8 @@ int dsec__launcher_main(const char *root, const char *images)
 	r = l.signals < 0 ? dsec__fail(&err, -errno, DSEC_STEP_LAUNCHER, "signalfd") : prepare(&l, own_root, own_images, &err);
 	dsec__chan_init(&c, l.socket);
 	dsec__chan_send(&c, r < 0 ? DSEC_FRAME_FAILED : DSEC__FRAME_READY, 0, &err, r < 0 ? sizeof err : 0);
+	if (c.broken)
+		return 1; /* the library sees the socket end, which is as good an answer */
 	if (r == 0)
 		loop(&l);
 	spares_drop(&l);

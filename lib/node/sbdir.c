@@ -389,6 +389,28 @@ static bool reap_one(struct dsec__state *st, const char *entry)
 	return true;
 }
 
+/* Names whose sandbox is nowhere, where their removal failed. A directory has its first name when a name is claimed, and is
+   looked for under that first: it can be renamed meanwhile, but not back. */
+static void reap_names(struct dsec__state *st)
+{
+	AUTO_CLOSEDIR DIR *dir = NULL;
+	int fd = openat(st->names_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd < 0 || !(dir = fdopendir(fd))) {
+		dsec__closep(&fd);
+		return; /* the next reap sees them */
+	}
+	for (struct dirent *e; (e = readdir(dir));) {
+		char path[sizeof NEW_PREFIX + DSEC__ID_LEN] = NEW_PREFIX;
+		char *id = path + strlen(NEW_PREFIX);
+		ssize_t n = e->d_name[0] == '.' ? -1 : readlinkat(st->names_fd, e->d_name, id, DSEC__ID_LEN);
+
+		if (n == DSEC__ID_LEN && faccessat(st->sb_fd, path, F_OK, 0) < 0 && errno == ENOENT &&
+		    faccessat(st->sb_fd, id, F_OK, 0) < 0 && errno == ENOENT)
+			name_free(st, e->d_name, id);
+	}
+}
+
 int dsec__state_reap(struct dsec__state *st, struct dsec_error *err)
 {
 	AUTO_CLOSEDIR DIR *dir = NULL;
@@ -404,5 +426,6 @@ int dsec__state_reap(struct dsec__state *st, struct dsec_error *err)
 	for (struct dirent *e; (e = readdir(dir));)
 		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
 			n += reap_one(st, e->d_name);
+	reap_names(st);
 	return n;
 }

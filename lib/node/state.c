@@ -74,13 +74,12 @@ static int make_path(const char *path, struct dsec_error *err)
 	}
 }
 
-static int boot_id(char buf[64])
+static void boot_id(char buf[64])
 {
 	AUTO_CLOSE int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
 	ssize_t n = fd < 0 ? -1 : read(fd, buf, 63);
 
 	buf[n > 0 ? n : 0] = 0;
-	return 0; /* without /proc there is no boot id: the directory then never counts as of a former boot */
 }
 
 static bool is_empty(int dir_fd)
@@ -104,7 +103,7 @@ static int node_file(struct dsec__state *st, bool *ret_stale, struct dsec_error 
 	AUTO_CLOSE int fd = openat(st->root_fd, "node", O_RDWR | O_CLOEXEC | O_NOFOLLOW);
 	ssize_t n;
 
-	(void)boot_id(boot);
+	boot_id(boot);
 	(void)snprintf(want, sizeof want, NODE_MAGIC "boot %s", boot); /* fits */
 	if (fd < 0 && errno != ENOENT)
 		return dsec__fail(err, -errno, DSEC_STEP_NODE, "open \"%s/node\"", st->root);
@@ -121,7 +120,8 @@ static int node_file(struct dsec__state *st, bool *ret_stale, struct dsec_error 
 		return dsec__fail(err, -errno, DSEC_STEP_NODE, "read \"%s/node\"", st->root);
 	if (n > 0 && strncmp(have, NODE_MAGIC, strlen(NODE_MAGIC)) != 0)
 		return dsec__fail(err, -EUCLEAN, DSEC_STEP_NODE, "root: \"%s/node\" is of no known version", st->root);
-	*ret_stale = strcmp(have, want) != 0;
+	/* Without a boot id nothing tells that the rest is stale: what lives must not be thrown away. */
+	*ret_stale = n == 0 || (boot[0] && strcmp(have, want) != 0);
 	if (*ret_stale && (pwrite(fd, want, strlen(want), 0) < 0 || ftruncate(fd, (off_t)strlen(want)) < 0))
 		return dsec__fail(err, -errno, DSEC_STEP_NODE, "write \"%s/node\"", st->root);
 	return 0;

@@ -26,7 +26,7 @@ int live_node_setup(void **state)
 	struct live *l = calloc(1, sizeof *l);
 	struct dsec_error err;
 
-	leak_count(&l->before);
+	leak_take(&l->before);
 	*state = l;
 	OK(dsec_node_open(&l->node, NULL, &err));
 	return 0;
@@ -47,14 +47,15 @@ int live_teardown(void **state)
 {
 	struct live *l = *state;
 	struct dsec_error err;
-	char why[128];
+	char why[1000];
 
 	if (l->sb)
 		OK(dsec_sandbox_stop(l->sb, 0, &err));
 	dsec_sandbox_close(l->sb);
 	dsec_node_close(l->node);
-	if (!leak_none(&l->before, 5000, why, sizeof why))
+	if (!leak_none(&l->before, LEAK_WAIT_MS, why, sizeof why))
 		fail_msg("left behind: %s", why);
+	leak_done(&l->before);
 	free(l);
 	return 0;
 }

@@ -382,6 +382,285 @@ static void a_thousand_come_and_go(void **state)
 	}
 }
 
+static void an_earlier_kill_by_the_kernel_is_not_blamed_on_a_later_command(void **state)
+{
+	struct live *l = *state;
+	DSEC_INIT(struct dsec_sandbox_opts, o, .memory_bytes = 64 << 20);
+	struct dsec_sandbox_stats s = { .sz = sizeof s };
+	struct dsec_error err;
+	struct dsec_result r;
+
+	if (!create_limited(l, &o))
+		skip();
+	r = sh(l->sb, "python3 -c 'x = bytearray(300_000_000)' & wait; exit 0", NULL);
+	assert_int_equal(r.reason, DSEC_REASON_EXITED);
+	dsec_result_clear(&r);
+	OK(dsec_sandbox_stats(l->sb, &s, &err));
+	assert_int_equal(s.oom_kills, 1);
+	r = sh(l->sb, "kill -9 $$", NULL);
+	assert_int_equal(r.signal, SIGKILL);
+	assert_int_equal(r.reason, DSEC_REASON_SIGNALED);
+	dsec_result_clear(&r);
+}
+
+static void a_bomb_leaves_its_neighbour_alone(void **state)
+{
+	struct live *l = *state;
+	DSEC_INIT(struct dsec_sandbox_opts, o, .memory_bytes = 64 << 20, .pids = 64);
+	DSEC_INIT(struct dsec_exec_opts, t, .timeout_ms = 1500);
+	const char *argv[] = { "sh", "-c", "while :; do python3 -c 'x = bytearray(300_000_000)'; (sleep 1 &); done", NULL };
+	struct dsec_sandbox *neighbour;
+	struct dsec_result r = { .sz = sizeof r };
+	struct dsec_error err;
+	struct dsec_exec *e;
+
+	if (!create_limited(l, &o))
+		skip();
+	OK(dsec_sandbox_create(l->node, &o, &neighbour, &err));
+	OK(dsec_exec_start(l->sb, argv, &t, &e, &err));
+	for (int i = 0; i < 50; i++)
+		SAYS(neighbour, "echo well", "well\n");
+	OK(dsec_exec_wait(e, 5000, &r, &err));
+	assert_int_equal(r.reason, DSEC_REASON_TIMEOUT);
+	dsec_result_clear(&r);
+	dsec_exec_close(e);
+	SAYS(l->sb, "echo usable", "usable\n");
+	SAYS(neighbour, "python3 -c 'x = bytearray(30_000_000); print(len(x))'", "30000000\n");
+	OK(dsec_sandbox_stop(neighbour, 0, &err));
+	dsec_sandbox_close(neighbour);
+}
+
+static void full_file_systems_and_tables_leave_it_usable(void **state)
+{
+	struct live *l = *state;
+	DSEC_INIT(struct dsec_sandbox_opts, o, .disk_bytes = 20 << 20, .disk_inodes = 1000);
+	struct dsec_error err;
+
+	OK(dsec_sandbox_create(l->node, &o, &l->sb, &err));
+	SAYS(l->sb, "head -c 100000000 /dev/zero > /dev/shm/x 2>/dev/null || echo full; rm -f /dev/shm/x", "full\n");
+	SAYS(l->sb, "head -c 100000000 /dev/zero > /root/x 2>/dev/null || echo full; echo still works; cat /root/x | wc -c > /dev/null", "full\nstill works\n");
+	FAILS(dsec_sandbox_write(l->sb, "/root/y", "more than nothing", 17, 0, &err), -ENOSPC, DSEC_STEP_FILE);
+	SAYS(l->sb, "rm /root/x /root/y; echo y > /root/y; cat /root/y", "y\n");
+	SAYS(l->sb, "python3 -c '\nimport os\nn = 0\ntry:\n    while n < 10_000_000: os.dup(0); n += 1\nexcept OSError as e: print(e.strerror)'",
+	     "Too many open files\n");
+}
+
+static void what_was_asked_for_at_create_holds(void **state)
+{
+	struct live *l = *state;
+	const char *env[] = { "TOKEN=a b=c", "LANG=C", NULL };
+	DSEC_INIT(struct dsec_sandbox_opts, o, .hostname = "box-7.example", .workdir = "/srv/new/dir", .env = env,
+		  .user = geteuid() ? NULL : "1234:77");
+	struct dsec_error err;
+	const char *id;
+
+	OK(dsec_sandbox_create(l->node, &o, &l->sb, &err));
+	id = dsec_sandbox_id(l->sb);
+	assert_int_equal(strlen(id), 25);
+	assert_int_equal(strncmp(id, "dsec-", 5), 0);
+	assert_int_equal(strspn(id + 5, "abcdefghijklmnopqrstuvwxyz234567"), 20);
+	SAYS(l->sb, "hostname; pwd; echo $TOKEN $LANG; touch here && echo mine", "box-7.example\n/srv/new/dir\na b=c C\nmine\n");
+	if (geteuid() == 0)
+		SAYS(l->sb, "id -u; id -g; id -G; echo $HOME", "1234\n77\n77\n/tmp\n");
+}
+
+static void a_failed_create_shows_on_the_descriptor_and_its_name_is_free(void **state)
+{
+	struct live *l = *state;
+	DSEC_INIT(struct dsec_sandbox_opts, o, .flags = DSEC_SANDBOX_NOWAIT, .image = "/no/such", .name = "again");
+	struct pollfd p = { .events = POLLIN };
+	struct dsec_error err;
+
+	OK(dsec_sandbox_create(l->node, &o, &l->sb, &err));
+	p.fd = dsec_sandbox_fd(l->sb);
+	assert_int_equal(poll(&p, 1, 10000), 1);
+	FAILS(dsec_sandbox_wait(l->sb, 1000, &err), -ENOENT, DSEC_STEP_IMAGE);
+	FAILS(dsec_sandbox_wait(l->sb, 0, &err), -EPIPE, DSEC_STEP_KEEPER);
+	OK(dsec_sandbox_stop(l->sb, 0, &err));
+	OK(dsec_sandbox_stop(l->sb, 0, &err));
+	dsec_sandbox_close(l->sb);
+	l->sb = NULL;
+	o.image = NULL;
+	o.flags = 0;
+	OK(dsec_sandbox_create(l->node, &o, &l->sb, &err));
+	OK(dsec_sandbox_wait(l->sb, 0, &err)); /* nothing to wait for */
+}
+
+static void many_are_made_at_once(void **state)
+{
+	struct live *l = *state;
+	DSEC_INIT(struct dsec_sandbox_opts, o, .flags = DSEC_SANDBOX_NOWAIT);
+	struct dsec_sandbox *sb[40];
+	struct dsec_error err;
+
+	for (int i = 0; i < 40; i++)
+		OK(dsec_sandbox_create(l->node, &o, &sb[i], &err));
+	for (int i = 0; i < 40; i++)
+		OK(dsec_sandbox_wait(sb[i], 30000, &err));
+	for (int i = 0; i < 40; i++)
+		SAYS(sb[i], "echo up", "up\n");
+	for (int i = 0; i < 40; i++)
+		OK(dsec_sandbox_stop(sb[i], DSEC_SANDBOX_NOWAIT, &err));
+	for (int i = 0; i < 40; i++) {
+		OK(dsec_sandbox_wait(sb[i], 30000, &err));
+		dsec_sandbox_close(sb[i]);
+	}
+}
+
+static void a_name_in_the_form_of_an_id_does_not_hide_that_id(void **state)
+{
+	struct live *l = *state;
+	char id[32];
+	DSEC_INIT(struct dsec_sandbox_opts, o, .name = id);
+	struct dsec_sandbox *thief = NULL, *found;
+	struct dsec_error err;
+	bool same;
+
+	OK(dsec_sandbox_create(l->node, NULL, &l->sb, &err));
+	(void)snprintf(id, sizeof id, "%s", dsec_sandbox_id(l->sb));
+	if (dsec_sandbox_create(l->node, &o, &thief, &err) < 0)
+		return; /* refusing such a name is as good */
+	OK(dsec_sandbox_attach(l->node, id, &found, &err));
+	same = strcmp(dsec_sandbox_id(found), id) == 0;
+	dsec_sandbox_close(found);
+	OK(dsec_sandbox_stop(thief, 0, &err));
+	dsec_sandbox_close(thief);
+	assert_true(same);
+}
+
+/* Runs in a process that did not make it. */
+static int use_from_elsewhere(const char *name, bool stop)
+{
+	const char *argv[] = { "cat", "/tmp/left", NULL };
+	struct dsec_result r = { .sz = sizeof r };
+	struct dsec_node *node = NULL;
+	struct dsec_sandbox *sb = NULL;
+	struct dsec_error err;
+	int bad = dsec_node_open(&node, NULL, &err) < 0 || dsec_sandbox_attach(node, name, &sb, &err) < 0 ||
+		  dsec_sandbox_exec(sb, argv, NULL, &r, &err) < 0 || strcmp(r.stdout_data, "word\n") != 0;
+
+	dsec_result_clear(&r);
+	if (!bad && stop)
+		bad = dsec_sandbox_stop(sb, 0, &err) < 0;
+	dsec_sandbox_close(sb);
+	dsec_node_close(node);
+	return bad;
+}
+
+static void a_retained_one_outlives_handles_and_is_stopped_from_elsewhere(void **state)
+{
+	struct live *l = *state;
+	DSEC_INIT(struct dsec_sandbox_opts, o, .name = "shared", .flags = DSEC_SANDBOX_RETAIN);
+	struct dsec_sandbox *gone;
+	struct dsec_error err;
+
+	OK(dsec_sandbox_create(l->node, &o, &l->sb, &err));
+	SAYS(l->sb, "echo word > /tmp/left; echo ok", "ok\n");
+	dsec_sandbox_close(l->sb);
+	l->sb = NULL;
+	dsec_node_close(l->node); /* its launcher ends too */
+	OK(dsec_node_open(&l->node, NULL, &err));
+	for (int i = 0, status; i < 3; i++) {
+		if (fork() == 0)
+			_exit(use_from_elsewhere("shared", i == 2));
+		(void)wait(&status);
+		assert_int_equal(status, 0);
+	}
+	FAILS(dsec_sandbox_attach(l->node, "shared", &gone, &err), -ENOENT, DSEC_STEP_NAME);
+}
+
+/* A process of this node, found as the leak check finds it. */
+static pid_t pid_of(const char *comm)
+{
+	struct leak l;
+	int pid = -1;
+
+	leak_take(&l);
+	for (size_t i = 0; i < l.n; i++)
+		if (strncmp(l.items[i], "process ", 8) == 0 && strstr(l.items[i], comm))
+			pid = atoi(l.items[i] + 8);
+	leak_done(&l);
+	return pid;
+}
+
+static void a_killed_agent_is_told_and_nothing_stays(void **state)
+{
+	struct live *l = *state;
+	const char *argv[] = { "sleep", "60", NULL };
+	struct dsec_result r = { .sz = sizeof r };
+	struct dsec_error err;
+	struct dsec_exec *e;
+	pid_t agent = pid_of("dsec-agent");
+
+	assert_true(agent > 1);
+	OK(dsec_exec_start(l->sb, argv, NULL, &e, &err));
+	assert_int_equal(kill(agent, SIGKILL), 0);
+	if (dsec_exec_wait(e, 5000, &r, &err) == 0)
+		assert_int_equal(r.reason, DSEC_REASON_LOST);
+	else
+		assert_int_equal(err.code, -EPIPE);
+	dsec_result_clear(&r);
+	dsec_exec_close(e);
+	FAILS(dsec_sandbox_exec(l->sb, argv, NULL, &r, &err), -EPIPE, DSEC_STEP_KEEPER);
+	OK(dsec_sandbox_stop(l->sb, 0, &err));
+	assert_int_equal(dsec_node_list(l->node, NULL, 0, 0, &err), 0);
+}
+
+static void stop_after_the_keepers_death_leaves_nothing_when_it_returns(void **state)
+{
+	struct live *l = *state;
+	struct dsec_sandbox_info info;
+	struct dsec_error err;
+
+	for (int i = 0; i < 10; i++) {
+		OK(dsec_sandbox_create(l->node, NULL, &l->sb, &err));
+		assert_int_equal(dsec_node_list(l->node, &info, 1, sizeof info, &err), 1);
+		assert_int_equal(kill(info.keeper_pid, SIGKILL), 0);
+		OK(dsec_sandbox_stop(l->sb, 0, &err));
+		assert_int_equal(dsec_node_list(l->node, NULL, 0, 0, &err), 0);
+		dsec_sandbox_close(l->sb);
+		l->sb = NULL;
+	}
+}
+
+static void a_lost_sandbox_is_not_counted_as_live(void **state)
+{
+	struct live *l = *state;
+	struct dsec_node_stats s = { .sz = sizeof s };
+	struct dsec_sandbox_info info = { .state = 0 };
+	struct dsec_error err;
+
+	assert_int_equal(dsec_node_list(l->node, &info, 1, sizeof info, &err), 1);
+	assert_int_equal(kill(info.keeper_pid, SIGKILL), 0);
+	for (int i = 0; i < 500 && info.state != DSEC_STATE_LOST; i++) {
+		(void)usleep(2000); /* the kernel closes its descriptors one after another, the lock's after the socket's */
+		assert_int_equal(dsec_node_list(l->node, &info, 1, sizeof info, &err), 1);
+	}
+	OK(dsec_node_stats(l->node, &s, &err));
+	assert_int_equal(s.live, 0);
+	assert_int_equal(dsec_node_reap(l->node, &err), 1);
+	assert_int_equal(dsec_node_reap(l->node, &err), 0);
+}
+
+static void a_killed_launcher_refuses_new_ones_and_keeps_the_old(void **state)
+{
+	struct live *l = *state;
+	struct dsec_sandbox *second;
+	struct dsec_error err;
+	pid_t pid = pid_of("dsec-launcher");
+
+	assert_true(pid > 1);
+	assert_int_equal(kill(pid, SIGKILL), 0);
+	for (int r = 0, i = 0; i < 500 && r != -EPIPE; i++) { /* until its socket is closed */
+		r = dsec_sandbox_create(l->node, NULL, &second, &err);
+		assert_true(r < 0);
+	}
+	FAILS(dsec_sandbox_create(l->node, NULL, &second, &err), -EPIPE, DSEC_STEP_LAUNCHER);
+	assert_int_equal(err.flags, DSEC_ERROR_RETRY);
+	SAYS(l->sb, "echo alive", "alive\n");
+	OK(dsec_sandbox_stop(l->sb, 0, &err));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -401,6 +680,18 @@ int main(void)
 		LIVE(a_fork_bomb_is_held_without_a_limit_asked_for),
 		LIVE_NODE(the_disk_is_limited),
 		LIVE_NODE(the_top_may_lie_on_disk),
+		LIVE_NODE(an_earlier_kill_by_the_kernel_is_not_blamed_on_a_later_command),
+		LIVE_NODE(a_bomb_leaves_its_neighbour_alone),
+		LIVE_NODE(full_file_systems_and_tables_leave_it_usable),
+		LIVE_NODE(what_was_asked_for_at_create_holds),
+		LIVE_NODE(a_failed_create_shows_on_the_descriptor_and_its_name_is_free),
+		LIVE_NODE(many_are_made_at_once),
+		LIVE_NODE(a_name_in_the_form_of_an_id_does_not_hide_that_id),
+		LIVE_NODE(a_retained_one_outlives_handles_and_is_stopped_from_elsewhere),
+		LIVE(a_killed_agent_is_told_and_nothing_stays),
+		LIVE_NODE(stop_after_the_keepers_death_leaves_nothing_when_it_returns),
+		LIVE(a_lost_sandbox_is_not_counted_as_live),
+		LIVE(a_killed_launcher_refuses_new_ones_and_keeps_the_old),
 		LIVE_NODE(a_thousand_come_and_go),
 	};
 

@@ -27,22 +27,22 @@ T = TypeVar("T")
 
 
 @pytest.fixture(scope="session", autouse=True)
-def directories() -> Iterator[None]:
+def watch() -> Iterator[leaks.Watch]:
     with dsec.Node():
         pass  # its files are there before the first count
-    yield
+    yield leaks.Watch()
     shutil.rmtree(TOP)
 
 
 @pytest.fixture(autouse=True)
-def nothing_leaks(directories: None) -> Iterator[None]:
+def nothing_leaks(watch: leaks.Watch) -> Iterator[None]:
     gc.collect()
-    before = leaks.snapshot()
+    before = leaks.snapshot(watch)
     yield
     gc.collect()
     if dsec._node._default is not None:
         dsec._node._default.close()  # with it go the launcher and the sandboxes that it keeps ready
-    assert leaks.since(before) == set()
+    assert leaks.since(before, watch) == set()
 
 
 @pytest.fixture

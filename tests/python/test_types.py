@@ -43,5 +43,5 @@ def test_types(tmp_path: Path) -> None:
 def test_the_library_comes_from_the_package() -> None:
     package = str(Path(dsec.__file__).parent)
     maps = Path("/proc/self/maps").read_text()
-    libraries = {line.split()[-1] for line in maps.splitlines() if "libdsec.so" in line}
+    libraries = {line.split(maxsplit=5)[5] for line in maps.splitlines() if "libdsec.so" in line}
     assert len(libraries) == 1 and libraries.pop().startswith(package)

@@ -19,7 +19,17 @@ from ._handle import PIECE, ExecHandle, Pace, SandboxHandle
 from ._node import Node, default_node
 from ._options import Command, Data, Path, Size
 from ._result import Reason, Result
-from ._sandbox import Chunk, Owner, SandboxBase, SandboxStats, next_chunk, start_options, stats_of, stream_number, view_of
+from ._sandbox import (
+    Chunk,
+    Owner,
+    SandboxBase,
+    SandboxStats,
+    next_chunk,
+    start_options,
+    stats_of,
+    stream_number,
+    view_of,
+)
 
 READ_MAX = 1 << 30
 ASK_SECONDS = 0.005  # between questions to a backend that has no descriptor to wait for

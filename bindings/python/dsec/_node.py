@@ -172,7 +172,7 @@ _default_lock = threading.Lock()
 
 
 def default_node() -> Node:
-    """The node of this process, opened at its first use; a forked child opens its own. Closed when the process exits."""
+    """The node of this process, opened at its first use and closed at its exit; a forked child opens its own."""
     global _default, _default_pid
     with _default_lock:
         if _default is None or _default_pid != os.getpid() or _default.closed:
