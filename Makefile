@@ -122,7 +122,7 @@ demo-python: $(B)/venv/dsec.ok
 
 # --- Python ------------------------------------------------------------------------------------------------------
 
-PY_SRC := $(shell find bindings/python -name '*.py' -o -name '*.toml' -o -name 'py.typed' 2>/dev/null | grep -v /build/)
+PY_SRC := $(shell find bindings/python -name '*.py' -o -name '*.pyi' -o -name '*.toml' -o -name 'py.typed' 2>/dev/null | grep -v /build/)
 
 $(B)/venv/bin/python: | $(B)/deps.ok
 	$(say) VENV $(B)/venv

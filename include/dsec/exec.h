@@ -106,7 +106,8 @@ DSEC_API DSEC_MUST_CHECK int dsec_exec_start(struct dsec_sandbox *sandbox, const
 
 /*
  * A descriptor for poll(), select() or an event loop: readable when dsec_exec_read() or dsec_exec_wait() has something
- * to take. It belongs to the handle: do not read, write or close it.
+ * to take. What arrives for one stream is taken in with the other and waits in the handle: once it was readable, take from
+ * both streams until -EAGAIN before polling again. It belongs to the handle: do not read, write or close it.
  */
 DSEC_API int dsec_exec_fd(const struct dsec_exec *exec);
 
