@@ -10,6 +10,8 @@ PREFIX ?= /usr/local
 LIBDIR ?= $(PREFIX)/lib
 PYTHON ?= $(firstword $(wildcard /usr/bin/python3) python3)
 B := build
+# libcap-ng names users, in functions that the helper never calls: the linker would warn of that.
+QUIET_STATIC := -Wl,--no-warnings
 
 CFLAGS ?= -O2 -g
 WARN := -Wall -Wextra -Wstrict-prototypes -Wmissing-prototypes -Wshadow -Wformat=2 -Wno-format-nonliteral
@@ -56,7 +58,7 @@ $(B)/libdsec-core.a: $(LIB_OBJ)
 
 $(B)/dsec-helper: $(B)/obj/lib/node/helper_main.o $(B)/libdsec-core.a
 	$(say) LINK $@
-	$(Q)$(CC) $(CFLAGS) -static-pie -Wl,--gc-sections -Wl,-z,relro,-z,now -o $@.full $^ -lseccomp -lcap-ng
+	$(Q)$(CC) $(CFLAGS) -static-pie -Wl,--gc-sections -Wl,-z,relro,-z,now $(QUIET_STATIC) -o $@.full $^ -lseccomp -lcap-ng
 	$(Q)strip -o $@ $@.full
 
 $(B)/obj/lib/node/helper_image.o: lib/node/helper_image.S $(B)/dsec-helper

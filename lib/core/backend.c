@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "../util/cleanup.h"
 #include "../util/error.h"
 #include "core.h"
 
@@ -76,6 +77,7 @@ static int check(const struct dsec_backend_ops *ops, struct dsec_error *err)
 
 int dsec_backend_register(const struct dsec_backend_ops *ops, struct dsec_error *err)
 {
+	KEEP_ERRNO;
 	int r = check(ops, err);
 
 	if (r < 0)

@@ -197,6 +197,7 @@ static int exec_begin(struct dsec_sandbox *sb, const char *const argv[], const s
 int dsec_exec_start(struct dsec_sandbox *sandbox, const char *const argv[], const struct dsec_exec_opts *opts,
 		    struct dsec_exec **ret_exec, struct dsec_error *err)
 {
+	KEEP_ERRNO;
 	struct dsec_exec_opts o;
 	int r = check_call(sandbox, argv, opts, &o, err);
 
@@ -210,6 +211,7 @@ int dsec_exec_start(struct dsec_sandbox *sandbox, const char *const argv[], cons
 int dsec_sandbox_exec(struct dsec_sandbox *sandbox, const char *const argv[], const struct dsec_exec_opts *opts,
 		      struct dsec_result *ret, struct dsec_error *err)
 {
+	KEEP_ERRNO;
 	struct dsec_exec *e = NULL;
 	struct dsec_exec_opts o;
 	int r = check_call(sandbox, argv, opts, &o, err);
@@ -235,6 +237,7 @@ int dsec_exec_fd(const struct dsec_exec *exec)
 
 int64_t dsec_exec_read(struct dsec_exec *exec, uint32_t stream, void *buf, size_t len, struct dsec_error *err)
 {
+	KEEP_ERRNO;
 	int r = dsec__owner_check(exec->sandbox->node, err);
 	struct dsec__buf *b;
 	size_t n;
@@ -261,6 +264,7 @@ int64_t dsec_exec_read(struct dsec_exec *exec, uint32_t stream, void *buf, size_
 
 int64_t dsec_exec_write(struct dsec_exec *exec, const void *buf, size_t len, struct dsec_error *err)
 {
+	KEEP_ERRNO;
 	int r = dsec__owner_check(exec->sandbox->node, err);
 	size_t n = len < PIECE ? len : PIECE;
 
@@ -284,6 +288,7 @@ int64_t dsec_exec_write(struct dsec_exec *exec, const void *buf, size_t len, str
 
 int dsec_exec_poll(struct dsec_exec *exec, struct dsec_error *err)
 {
+	KEEP_ERRNO;
 	int r = dsec__owner_check(exec->sandbox->node, err);
 
 	if (r < 0)
@@ -294,6 +299,7 @@ int dsec_exec_poll(struct dsec_exec *exec, struct dsec_error *err)
 
 int dsec_exec_resize(struct dsec_exec *exec, uint16_t rows, uint16_t cols, struct dsec_error *err)
 {
+	KEEP_ERRNO;
 	uint16_t size[2] = { rows, cols };
 	int r = dsec__owner_check(exec->sandbox->node, err);
 
@@ -311,6 +317,7 @@ int dsec_exec_resize(struct dsec_exec *exec, uint16_t rows, uint16_t cols, struc
 
 int dsec_exec_signal(struct dsec_exec *exec, int32_t signo, struct dsec_error *err)
 {
+	KEEP_ERRNO;
 	int r = dsec__owner_check(exec->sandbox->node, err);
 
 	if (r < 0)
@@ -362,6 +369,7 @@ static int fill_result(struct dsec_exec *e, struct dsec_result *ret, struct dsec
 
 int dsec_exec_wait(struct dsec_exec *exec, int64_t timeout_ms, struct dsec_result *ret, struct dsec_error *err)
 {
+	KEEP_ERRNO;
 	int64_t end = timeout_ms < 0 ? -1 : dsec__now_ms() + timeout_ms;
 	int r = dsec__owner_check(exec->sandbox->node, err);
 
@@ -399,6 +407,7 @@ int dsec_exec_wait(struct dsec_exec *exec, int64_t timeout_ms, struct dsec_resul
 
 void dsec_result_clear(struct dsec_result *result)
 {
+	KEEP_ERRNO;
 	size_t sz;
 
 	if (!result)
@@ -424,6 +433,7 @@ static bool reusable(const struct dsec_exec *e)
 
 void dsec_exec_close(struct dsec_exec *exec)
 {
+	KEEP_ERRNO;
 	if (!exec)
 		return;
 	if (reusable(exec)) /* what comes back is the former one, kept by another thread meanwhile, or none */

@@ -58,6 +58,7 @@ static int wait_readable(struct dsec_exec *e, struct dsec_error *err)
 int dsec_sandbox_read(struct dsec_sandbox *sandbox, const char *path, void **ret_data, size_t *ret_len,
 		      struct dsec_error *err)
 {
+	KEEP_ERRNO;
 	CLEANUP(exec_closep) struct dsec_exec *e = NULL;
 	AUTO_FREE uint8_t *data = NULL;
 	size_t len = 0, cap = 0;
@@ -99,6 +100,7 @@ int dsec_sandbox_read(struct dsec_sandbox *sandbox, const char *path, void **ret
 int dsec_sandbox_write(struct dsec_sandbox *sandbox, const char *path, const void *data, size_t len, uint32_t mode,
 		       struct dsec_error *err)
 {
+	KEEP_ERRNO;
 	const char *argv[] = { path, NULL };
 	struct dsec_exec_opts o = { .sz = sizeof o, .kind = DSEC_EXEC_FILE_WRITE, .mode = mode,
 				    .stdin_data = data, .stdin_len = len };
@@ -138,6 +140,7 @@ static int write_piece(struct dsec_exec *e, const uint8_t *data, size_t len, str
 
 int dsec_sandbox_put(struct dsec_sandbox *sandbox, const char *host_path, const char *path, struct dsec_error *err)
 {
+	KEEP_ERRNO;
 	CLEANUP(exec_closep) struct dsec_exec *e = NULL;
 	AUTO_CLOSE int fd = host_path ? open(host_path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY) : -EBADF;
 	AUTO_FREE uint8_t *buf = malloc(PIECE);
@@ -199,6 +202,7 @@ static int receive(struct dsec_exec *e, int fd, const char *host_path, struct ds
 
 int dsec_sandbox_get(struct dsec_sandbox *sandbox, const char *path, const char *host_path, struct dsec_error *err)
 {
+	KEEP_ERRNO;
 	CLEANUP(exec_closep) struct dsec_exec *e = NULL;
 	char id[DSEC__ID_LEN + 1];
 	AUTO_FREE char *part = NULL;

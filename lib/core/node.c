@@ -15,6 +15,7 @@
 
 int dsec_node_open(struct dsec_node **ret_node, const struct dsec_node_opts *opts, struct dsec_error *err)
 {
+	KEEP_ERRNO;
 	AUTO_FREE struct dsec_node *node = calloc(1, sizeof *node);
 	struct dsec_node_opts o;
 	int r;
@@ -47,6 +48,7 @@ int dsec_node_open(struct dsec_node **ret_node, const struct dsec_node_opts *opt
 
 void dsec_node_close(struct dsec_node *node)
 {
+	KEEP_ERRNO;
 	if (!node)
 		return;
 	if (node->owner == getpid())
@@ -59,6 +61,7 @@ void dsec_node_close(struct dsec_node *node)
 int dsec_node_probe(struct dsec_node *node, struct dsec_probe_item *items, size_t n_items, size_t item_sz,
 		    struct dsec_error *err)
 {
+	KEEP_ERRNO;
 	return dsec__probe(node ? node->state.root : NULL, node ? node->state.images : NULL, items, n_items, item_sz,
 			   err);
 }
@@ -133,6 +136,7 @@ static int list_all(struct dsec_node *node, struct dsec_sandbox_info **ret_all, 
 int dsec_node_list(struct dsec_node *node, struct dsec_sandbox_info *infos, size_t n_infos, size_t info_sz,
 		   struct dsec_error *err)
 {
+	KEEP_ERRNO;
 	AUTO_FREE struct dsec_sandbox_info *all = NULL;
 	size_t n = 0;
 	int r = dsec__owner_check(node, err);
@@ -154,6 +158,7 @@ int dsec_node_list(struct dsec_node *node, struct dsec_sandbox_info *infos, size
 
 int dsec_node_stats(struct dsec_node *node, struct dsec_node_stats *ret, struct dsec_error *err)
 {
+	KEEP_ERRNO;
 	struct dsec__shm *shm = node->state.shm;
 	struct dsec_node_stats s = { .sz = sizeof s };
 	int r = dsec__owner_check(node, err);
@@ -182,6 +187,7 @@ int dsec_node_stats(struct dsec_node *node, struct dsec_node_stats *ret, struct 
 
 int dsec_node_reap(struct dsec_node *node, struct dsec_error *err)
 {
+	KEEP_ERRNO;
 	int r = dsec__owner_check(node, err);
 
 	return r < 0 ? r : dsec__state_reap(&node->state, err);

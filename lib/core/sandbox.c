@@ -53,6 +53,7 @@ static struct dsec_sandbox *sandbox_new(struct dsec_node *node, const struct dse
 int dsec_sandbox_create(struct dsec_node *node, const struct dsec_sandbox_opts *opts, struct dsec_sandbox **ret_sandbox,
 			struct dsec_error *err)
 {
+	KEEP_ERRNO;
 	const struct dsec_backend_ops *ops;
 	struct dsec_sandbox_opts o;
 	struct dsec_sandbox *sb;
@@ -98,6 +99,7 @@ int dsec_sandbox_create(struct dsec_node *node, const struct dsec_sandbox_opts *
 int dsec_sandbox_attach(struct dsec_node *node, const char *id, struct dsec_sandbox **ret_sandbox,
 			struct dsec_error *err)
 {
+	KEEP_ERRNO;
 	AUTO_CLOSE int dir = -EBADF;
 	struct dsec__buf buf = { 0 };
 	const struct dsec_backend_ops *ops = NULL;
@@ -154,6 +156,7 @@ int dsec_sandbox_fd(const struct dsec_sandbox *sandbox)
 
 int dsec_sandbox_wait(struct dsec_sandbox *sandbox, int64_t timeout_ms, struct dsec_error *err)
 {
+	KEEP_ERRNO;
 	int r = dsec__owner_check(sandbox->node, err);
 
 	if (r < 0)
@@ -180,6 +183,7 @@ int dsec_sandbox_wait(struct dsec_sandbox *sandbox, int64_t timeout_ms, struct d
 
 int dsec_sandbox_stats(struct dsec_sandbox *sandbox, struct dsec_sandbox_stats *ret, struct dsec_error *err)
 {
+	KEEP_ERRNO;
 	struct dsec_sandbox_stats s = { .sz = sizeof s };
 	int r = dsec__owner_check(sandbox->node, err);
 
@@ -202,6 +206,7 @@ int dsec_sandbox_stats(struct dsec_sandbox *sandbox, struct dsec_sandbox_stats *
 
 int dsec_sandbox_stop(struct dsec_sandbox *sandbox, uint64_t flags, struct dsec_error *err)
 {
+	KEEP_ERRNO;
 	int r = dsec__owner_check(sandbox->node, err);
 
 	if (r < 0)
@@ -217,6 +222,7 @@ int dsec_sandbox_stop(struct dsec_sandbox *sandbox, uint64_t flags, struct dsec_
 
 void dsec_sandbox_close(struct dsec_sandbox *sandbox)
 {
+	KEEP_ERRNO;
 	int idle;
 
 	if (!sandbox)

@@ -64,6 +64,14 @@ static inline void *dsec__take_ptr(void *pp)
 #define TAKE_FD(fd) dsec__take_fd(&(fd))
 #define TAKE_PTR(p) ((__typeof__(p))dsec__take_ptr(&(p)))
 
+static inline void dsec__errnop(const int *kept)
+{
+	errno = *kept;
+}
+
+/* First in each public call: errno is the caller's. */
+#define KEEP_ERRNO CLEANUP(dsec__errnop) __attribute__((unused)) int kept_errno = errno
+
 #define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 
 #endif

@@ -14,6 +14,14 @@
 
 _Static_assert(sizeof(struct dsec_error) == 256, "struct dsec_error is frozen at 256 bytes");
 
+/* One line, whatever a path in it holds. */
+static void one_line(char *text)
+{
+	for (; *text; text++)
+		if ((unsigned char)*text < ' ' || *text == 127)
+			*text = '?';
+}
+
 static void fill(struct dsec_error *err, int code, uint32_t step, uint32_t flags, const char *fmt, va_list ap)
 {
 	int saved = errno;
@@ -24,6 +32,7 @@ static void fill(struct dsec_error *err, int code, uint32_t step, uint32_t flags
 	err->step = step;
 	err->flags = flags;
 	(void)vsnprintf(err->text, sizeof err->text, fmt, ap); /* cut at the end is accepted */
+	one_line(err->text);
 	errno = saved;
 }
 
@@ -65,6 +74,7 @@ int dsec__wrap(struct dsec_error *err, int code, const char *fmt, ...)
 	rest = strnlen(lower, sizeof err->text - 1 - n); /* the end of the lower text gives way */
 	memcpy(err->text + n, lower, rest);
 	err->text[n + rest] = 0;
+	one_line(err->text);
 	return code;
 }
 

@@ -22,7 +22,7 @@ from dsec import Reason
 Run = Callable[[Any], Any]
 
 
-def test_sixteen_sandboxes_times_three_commands(arun: Run) -> None:
+def test_thirty_two_sandboxes_times_three_commands(arun: Run) -> None:
     async def one(n: int) -> list[str]:
         async with await dsec.AsyncSandbox.create(memory="256M", limits_optional=True) as sb:
             results = await asyncio.gather(*(sb.run(f"echo {n}.{i}; exit {i}") for i in range(3)))
@@ -31,11 +31,11 @@ def test_sixteen_sandboxes_times_three_commands(arun: Run) -> None:
 
     async def main() -> list[list[str]]:
         threads = threading.active_count()
-        got = await asyncio.gather(*(one(n) for n in range(16)))
+        got = await asyncio.gather(*(one(n) for n in range(32)))
         assert threading.active_count() == threads
         return got
 
-    assert arun(main()) == [[f"{n}.{i}\n" for i in range(3)] for n in range(16)]
+    assert arun(main()) == [[f"{n}.{i}\n" for i in range(3)] for n in range(32)]
 
 
 def test_results(arun: Run) -> None:

@@ -24,6 +24,8 @@ def test_write_and_read(sandbox: dsec.Sandbox) -> None:
     assert sandbox.files.read_text("/new/dirs/a.txt") == "grün\n"
     sandbox.files.write("/new/dirs/a.txt", bytearray(b"x"))
     assert sandbox.run("cat /new/dirs/a.txt; stat -c %a /new/dirs/a.txt").stdout == "x644\n"
+    sandbox.files.write("/tmp/none", "", mode=None)
+    assert sandbox.run("stat -c %a /tmp/none").stdout == "644\n"
     sandbox.files.write("/root/run", b"#!/bin/sh\necho ran\n", mode=0o750)
     assert sandbox.run(["/root/run"]).stdout == "ran\n"
     assert sandbox.run("stat -c %a /root/run").stdout == "750\n"

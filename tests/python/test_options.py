@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import errno
+import re
+from pathlib import Path
 from typing import Any
 
 import dsec
@@ -11,9 +13,12 @@ import pytest
 from dsec import _options
 from dsec._dsec import ffi, lib
 
+CONSTANT = re.compile(r"^\s+(DSEC_\w+) = (\d+)u?(?: << (\d+))?,", re.MULTILINE)
+
 CREATE_BAD = [
     ("memory", "2X"), ("memory", ""), ("memory", "-1"), ("memory", -1), ("memory", 0), ("memory", 1 << 64),
-    ("memory", 4096), ("cpu", -1), ("cpu", 0), ("cpu", float("nan")), ("cpu", float("inf")), ("cpu", 1e9),
+    ("memory", 4096), ("memory", "9" * 400), ("memory", "9" * 5000 + "G"), ("cpu", 10**400), ("cpu", 1e300),
+    ("cpu", -1), ("cpu", 0), ("cpu", float("nan")), ("cpu", float("inf")), ("cpu", 1e9),
     ("pids", 0), ("pids", -5), ("pids", 1 << 40), ("disk", "many"), ("disk", 1), ("disk_inodes", 1),
     ("network", "bridge"), ("top", "tape"), ("name", "A"), ("name", "../x"), ("name", "a\0b"), ("name", "a" * 64),
     ("name", ""), ("name", "a\n"), ("run", "-"), ("image", "relative/path"), ("image", ""), ("image", "/a/../b"),
@@ -45,7 +50,7 @@ def test_create_names_what_has_the_wrong_type(field: str, value: object) -> None
 
 @pytest.mark.parametrize(
     "field, value",
-    [("timeout", 0), ("timeout", -1), ("timeout", float("nan")), ("timeout", 1e30), ("workdir", "x"), ("user", "me"),
+    [("timeout", 0), ("timeout", -1), ("timeout", float("nan")), ("timeout", 1e30), ("timeout", 10**400), ("workdir", "x"), ("user", "me"),
      ("output_limit", 0), ("output_limit", "1Z"), ("env", {"=": "x"}), ("stdin", "\ud800")],
 )
 def test_run_names_what_it_refuses(sandbox: dsec.Sandbox, field: str, value: Any) -> None:
@@ -93,10 +98,17 @@ def test_bad_arguments_of_start(sandbox: dsec.Sandbox) -> None:
 @pytest.mark.parametrize(
     "text, n",
     [("1", 1), ("512M", 512 << 20), ("2G", 2 << 30), ("2gb", 2 << 30), ("1.5 GiB", 3 << 29), (" 64k ", 65536),
-     ("1T", 1 << 40), ("100B", 100), (12345, 12345)],
+     ("1T", 1 << 40), ("100B", 100), (12345, 12345),
+     ("9007199254740993", 9007199254740993), ("0.001k", 1)],
 )
 def test_sizes(text: str | int, n: int) -> None:
     assert _options.size("memory", text) == n
+
+
+@pytest.mark.parametrize("shape", [(2, 4), (2, 2, 2), (8,)])
+def test_data_of_several_dimensions_is_whole(shape: tuple[int, ...]) -> None:
+    assert bytes(_options.data("stdin", memoryview(b"abcdefgh").cast("B", shape))) == b"abcdefgh"
+    assert len(_options.data("stdin", memoryview(b"abcdefgh").cast("B", shape))) == 8
 
 
 def test_times_are_rounded_up() -> None:
@@ -118,3 +130,12 @@ def test_numbers_are_those_of_the_headers() -> None:
         assert known == {f"DSEC_{prefix}_{m.name}" for m in enum}
     assert ffi.sizeof("struct dsec_error") == 256
     assert dsec.__version__.count(".") == 2
+
+
+def test_every_constant_of_the_headers_is_there() -> None:
+    """Read from the headers in another way than the build reads them."""
+    found = {}
+    for header in (Path(__file__).parents[2] / "include/dsec").glob("*.h"):
+        for name, value, shift in CONSTANT.findall(header.read_text()):
+            found[name] = int(value) << int(shift or 0)
+    assert len(found) > 60 and {n: getattr(lib, n, None) for n in found} == found

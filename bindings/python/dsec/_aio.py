@@ -212,8 +212,9 @@ class AsyncFiles:
         """The whole file as text; UnicodeDecodeError where it is none."""
         return (await self.read(path)).decode(encoding, errors)
 
-    async def write(self, path: Path, data: Data, mode: int = 0o644) -> None:
-        """Makes the file, or replaces its contents; makes its parents. Text goes as UTF-8. mode: of a new file."""
+    async def write(self, path: Path, data: Data, mode: int | None = None) -> None:
+        """Makes the file, or replaces its contents; makes its parents. Text goes as UTF-8. mode: permission bits of a
+        new file, None: 0o644."""
         opts = _options.transfer(lib.DSEC_EXEC_FILE_WRITE, path, _options.data("data", data),
                                  _options.permissions(mode))
         with self._transfer(opts, path) as e:

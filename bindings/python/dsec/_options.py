@@ -17,11 +17,12 @@ Command = Union[str, Sequence[Union[str, bytes]]]
 Data = Union[str, bytes, bytearray, memoryview]
 Size = Union[int, str]
 
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?", re.IGNORECASE)
+_SIZE = re.compile(r"([0-9]{1,20})(?:\.([0-9]{1,20}))?\s*([kmgt]?)(?:i?b)?", re.IGNORECASE)
 _UNITS = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
 _NETWORKS = {"none": lib.DSEC_NETWORK_NONE, "host": lib.DSEC_NETWORK_HOST}
 _TOPS = {"memory": lib.DSEC_TOP_MEMORY, "disk": lib.DSEC_TOP_DISK}
 _UINT64_MAX = 2**64 - 1
+_CPU_MAX = 1e15  # whose thousandths fit into 64 bits
 _TIMEOUT_MAX = 2**62 / 1e3 / 2  # seconds; the library's own limit
 
 
@@ -64,16 +65,21 @@ def size(field: str, value: object) -> int:
     found = _SIZE.fullmatch(value.strip())
     if not found:
         raise bad_option(field, f'{value!r} is not a size such as "512M" or "2G"')
-    return number(field, int(float(found[1]) * (1 << _UNITS[found[2].lower()])))
+    whole, part, unit = found[1], found[2] or "0", 1 << _UNITS[found[3].lower()]
+    return number(field, int(whole) * unit + int(part) * unit // 10 ** len(part))  # a float would round
 
 
 def real(field: str, value: object) -> float:
     """A positive finite number."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise TypeError(f"{field}: expected float, not {type(value).__name__}")
-    if not (math.isfinite(value) and value > 0):
-        raise bad_option(field, f"{value} is not above 0 and finite (None: no limit)")
-    return float(value)
+    try:
+        f = float(value)
+    except OverflowError:  # of an int
+        f = math.inf
+    if not (math.isfinite(f) and f > 0):
+        raise bad_option(field, f"{f} is not above 0 and finite (None: no limit)")
+    return f
 
 
 def milliseconds(field: str, value: object) -> int:
@@ -119,7 +125,8 @@ def data(field: str, value: object) -> bytes | bytearray | memoryview:
     if isinstance(value, (bytes, bytearray)):
         return value
     if isinstance(value, memoryview):
-        return value if value.c_contiguous and value.format == "B" else value.tobytes()
+        # One dimension of bytes, so that its length is the number of bytes.
+        return value if value.c_contiguous and value.format == "B" and value.ndim == 1 else value.tobytes()
     raise TypeError(f"{field}: expected str or bytes, not {type(value).__name__}")
 
 
@@ -186,7 +193,8 @@ def sandbox(*, backend: str, image: Path, name: str | None, run: str | None, cpu
     _place(s, workdir, user)
     s.set_env(env)
     if cpu is not None:
-        s.c.cpu_millis = max(1, round(real("cpu", cpu) * 1000))
+        # What is out of all bounds is left to the library to refuse.
+        s.c.cpu_millis = max(1, round(min(real("cpu", cpu), _CPU_MAX) * 1000))
     if memory is not None:
         s.c.memory_bytes = size("memory", memory)
     if pids is not None:
@@ -272,6 +280,8 @@ def transfer(kind: int, where: Path, raw: bytes | bytearray | memoryview = b"", 
 
 
 def permissions(mode: object) -> int:
+    if mode is None:
+        return 0  # the default of the library
     if isinstance(mode, bool) or not isinstance(mode, int):
         raise TypeError(f"mode: expected int, not {type(mode).__name__}")
     if not 0 < mode <= 0o7777:

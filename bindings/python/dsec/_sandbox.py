@@ -256,8 +256,9 @@ class Files:
         """The whole file as text; UnicodeDecodeError where it is none."""
         return self.read(path).decode(encoding, errors)
 
-    def write(self, path: Path, data: Data, mode: int = 0o644) -> None:
-        """Makes the file, or replaces its contents; makes its parents. Text goes as UTF-8. mode: of a new file."""
+    def write(self, path: Path, data: Data, mode: int | None = None) -> None:
+        """Makes the file, or replaces its contents; makes its parents. Text goes as UTF-8. mode: permission bits of a
+        new file, None: 0o644."""
         where, raw, err = _options.path("path", path), _options.data("data", data), _errors.new_error()
         bits = _options.permissions(mode)
         with self._handle as c:
