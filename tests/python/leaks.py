@@ -105,8 +105,15 @@ def entries() -> set[str]:
     return {f"entry {p}" for sub in ("sb", "names") for p in (root / sub).glob("*")}
 
 
+def mounts(watch: Watch) -> set[str]:
+    """In this mount namespace: those below our directories, and those that name one of our sandboxes."""
+    marks = {os.path.dirname(os.environ["DSEC_ROOT"]) + "/"} | watch.take_in()
+    lines = Path("/proc/self/mountinfo").read_text(errors="surrogateescape").splitlines()
+    return {f"mount {line}" for line in lines if any(mark in line for mark in marks)}
+
+
 def snapshot(watch: Watch) -> set[str]:
-    return descriptors() | processes() | cgroups(watch) | entries()
+    return descriptors() | processes() | cgroups(watch) | entries() | mounts(watch)
 
 
 def since(before: set[str], watch: Watch, seconds: float = 15.0) -> set[str]:

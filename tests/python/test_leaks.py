@@ -3,8 +3,13 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+from pathlib import Path
+
 import dsec
 import leaks
+import pytest
 
 
 def test_what_is_alive_is_seen(watch: leaks.Watch) -> None:
@@ -15,3 +20,17 @@ def test_what_is_alive_is_seen(watch: leaks.Watch) -> None:
     assert {"descriptor", "process", "entry"} <= kinds
     if any(i.name == "cgroup" and i.available for i in dsec.probe()):
         assert "cgroup" in kinds
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounts as root")
+def test_a_mount_is_seen(watch: leaks.Watch) -> None:
+    before = leaks.snapshot(watch)
+    place = Path(os.environ["DSEC_ROOT"]).parent / "mount"
+    place.mkdir()
+    try:
+        subprocess.run(["mount", "-t", "tmpfs", "none", place], check=True)
+        new = leaks.since(before, watch, seconds=0)
+    finally:
+        subprocess.run(["umount", place], check=True)
+        place.rmdir()
+    assert len(new) == 1 and new.pop().startswith("mount ")

@@ -50,8 +50,9 @@ def test_create_names_what_has_the_wrong_type(field: str, value: object) -> None
 
 @pytest.mark.parametrize(
     "field, value",
-    [("timeout", 0), ("timeout", -1), ("timeout", float("nan")), ("timeout", 1e30), ("timeout", 10**400), ("workdir", "x"), ("user", "me"),
-     ("output_limit", 0), ("output_limit", "1Z"), ("env", {"=": "x"}), ("stdin", "\ud800")],
+    [("timeout", 0), ("timeout", -1), ("timeout", float("nan")), ("timeout", 1e30), ("timeout", 10**400),
+     ("workdir", "x"), ("user", "me"), ("output_limit", 0),
+     ("output_limit", "1Z"), ("env", {"=": "x"}), ("stdin", "\ud800")],
 )
 def test_run_names_what_it_refuses(sandbox: dsec.Sandbox, field: str, value: Any) -> None:
     with pytest.raises(dsec.OptionError, match=f"^{field}"):

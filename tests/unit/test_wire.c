@@ -173,6 +173,114 @@ static void shapes_differ_by_what_cannot_be_set_later(void **state)
 	assert_false(dsec__spec_same_shape(&a, &b));
 }
 
+static void a_request_comes_back_and_cut_anywhere_is_refused(void **state)
+{
+	char *argv[] = { "cmd", "", "a b\n", NULL }, *env[] = { "A=1", NULL };
+	struct dsec__request q = { .kind = 1, .mode = 0755, .flags = 1ull << 40, .timeout_ms = UINT64_MAX, .output_limit = 3,
+				   .uid = UINT32_MAX, .gid = 7, .rows = 65535, .cols = 1, .argv = argv, .env = env,
+				   .input = (const uint8_t *)"\0\377", .input_len = 2 };
+	struct dsec__buf b = { 0 };
+	struct dsec__request got;
+
+	(void)state;
+	dsec__request_encode(&b, &q);
+	assert_int_equal(dsec__request_decode(&got, b.data, b.len), 0);
+	assert_int_equal(got.mode, 0755);
+	assert_true(got.flags == q.flags && got.timeout_ms == UINT64_MAX && got.output_limit == 3);
+	assert_true(got.uid == UINT32_MAX && got.gid == 7 && got.rows == 65535 && got.cols == 1);
+	assert_null(got.workdir);
+	assert_string_equal(got.argv[2], "a b\n");
+	assert_null(got.argv[3]);
+	assert_string_equal(got.env[0], "A=1");
+	assert_int_equal(got.input_len, 2);
+	assert_memory_equal(got.input, "\0\377", 2);
+	dsec__request_done(&got);
+	dsec__request_done(&got); /* twice is allowed */
+	for (size_t n = 0; n <= b.len + 1; n++) {
+		uint8_t *copy = calloc(1, n + 1);
+
+		memcpy(copy, b.data, n < b.len ? n : b.len);
+		if (n != b.len)
+			assert_int_equal(dsec__request_decode(&got, copy, n), -EBADMSG); /* one byte too many too */
+		free(copy);
+	}
+	dsec__buf_done(&b);
+	argv[0] = NULL; /* no command is no request */
+	dsec__request_encode(&b, &q);
+	assert_int_equal(dsec__request_decode(&got, b.data, b.len), -EBADMSG);
+	dsec__buf_done(&b);
+}
+
+static void the_encoding_is_little_endian_and_fixed(void **state)
+{
+	static const uint8_t want[] = { 0x02, 0x01, 0x06, 0x05, 0x04, 0x03, 0x0e, 0x0d, 0x0c, 0x0b, 0x0a, 0x09, 0x08, 0x07,
+					0xff, 0xff, 0xff, 0xff, 0x02, 0, 0, 0, 'x', 0, 0, 0, 0, 0 };
+	struct dsec__buf b = { 0 };
+
+	(void)state;
+	dsec__put_u16(&b, 0x0102);
+	dsec__put_u32(&b, 0x03040506);
+	dsec__put_u64(&b, 0x0708090a0b0c0d0e);
+	dsec__put_str(&b, NULL);
+	dsec__put_str(&b, "x");
+	dsec__put_strv(&b, NULL);
+	assert_int_equal(b.len, sizeof want);
+	assert_memory_equal(b.data, want, sizeof want);
+	dsec__buf_done(&b);
+}
+
+static void strings_that_are_none_are_bad_and_stay_bad(void **state)
+{
+	static const struct {
+		uint8_t bytes[9];
+		size_t n;
+	} cases[] = {
+		{ { 0, 0, 0, 0 }, 4 },                         /* without its NUL */
+		{ { 2, 0, 0, 0, 'a', 'b' }, 6 },               /* the same */
+		{ { 3, 0, 0, 0, 'a', 0, 0 }, 7 },              /* a NUL inside */
+		{ { 2, 0, 0, 0, 'a' }, 5 },                    /* cut */
+		{ { 0xfe, 0xff, 0xff, 0xff, 'a', 0 }, 6 },     /* longer than there is */
+		{ { 1, 0, 0 }, 3 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		struct dsec__reader r = { .p = cases[i].bytes, .left = cases[i].n };
+		size_t n = 99;
+
+		assert_null(dsec__get_str(&r));
+		assert_true(r.bad);
+		assert_int_equal(dsec__get_u16(&r) + dsec__get_u32(&r) + dsec__get_u64(&r), 0);
+		assert_null(dsec__get_bytes(&r, &n));
+		assert_int_equal(n, 0);
+		assert_null(dsec__get_strv(&r));
+	}
+}
+
+static void a_buffer_that_failed_stays_failed_and_keeps_its_bytes(void **state)
+{
+	struct dsec__buf b = { 0 };
+
+	(void)state;
+	for (int i = 0; i < 3000; i++)
+		dsec__buf_put(&b, &(uint8_t){ (uint8_t)i }, 1);
+	dsec__buf_drop_front(&b, 1000);
+	assert_int_equal(b.len, 2000);
+	for (int i = 0; i < 2000; i++)
+		assert_int_equal(b.data[i], (uint8_t)(i + 1000));
+	assert_null(dsec__buf_reserve(&b, SIZE_MAX - 10)); /* no overflow, no memory */
+	assert_true(b.failed);
+	dsec__buf_put(&b, "x", 1);
+	dsec__put_str(&b, "x");
+	assert_int_equal(b.len, 2000);
+	assert_null(dsec__buf_reserve(&b, 1));
+	dsec__buf_drop_front(&b, 5000); /* more than there is */
+	assert_int_equal(b.len, 0);
+	dsec__buf_done(&b);
+	assert_false(b.failed);
+	dsec__buf_done(&b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -182,6 +290,10 @@ int main(void)
 		cmocka_unit_test(random_bytes_are_no_request),
 		cmocka_unit_test(a_length_does_not_make_us_allocate),
 		cmocka_unit_test(users_are_exact_or_refused),
+		cmocka_unit_test(a_request_comes_back_and_cut_anywhere_is_refused),
+		cmocka_unit_test(the_encoding_is_little_endian_and_fixed),
+		cmocka_unit_test(strings_that_are_none_are_bad_and_stay_bad),
+		cmocka_unit_test(a_buffer_that_failed_stays_failed_and_keeps_its_bytes),
 		cmocka_unit_test(shapes_differ_by_what_cannot_be_set_later),
 	};
 
