@@ -52,6 +52,10 @@ static const char *missing_slot(const struct dsec_backend_ops *ops)
 		return "attach";
 	if (ops->caps & DSEC_CAP_STATS && !DSEC__SLOT(ops, stats))
 		return "stats";
+	if (ops->caps & DSEC_CAP_FREEZE && !DSEC__SLOT(ops, freeze))
+		return "freeze";
+	if (ops->caps & DSEC_CAP_FREEZE && !DSEC__SLOT(ops, thaw))
+		return "thaw";
 	return NULL;
 }
 

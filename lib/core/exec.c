@@ -88,6 +88,8 @@ static void on_frame(struct dsec_exec *e, const struct dsec_frame *f, const uint
 		if (f->len == sizeof e->error) {
 			memcpy(&e->error, payload, sizeof e->error);
 			e->error.text[sizeof e->error.text - 1] = 0;
+			if (e->error.code >= 0)
+				(void)dsec__fail(&e->error, -EPROTO, DSEC_STEP_PROTOCOL, "a failure came without a code");
 			e->ended = true;
 		}
 		break;

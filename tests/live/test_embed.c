@@ -298,8 +298,10 @@ static void errno_is_left_alone(void **state)
 	KEEPS_ERRNO((dsec_node_close(node), 0));
 	KEEPS_ERRNO(dsec_sandbox_create(l->node, NULL, &l->sb, &err));
 	KEEPS_ERRNO(dsec_sandbox_exec(l->sb, argv, NULL, &r, &err));
+	dsec_result_clear(&r);
 	KEEPS_ERRNO(dsec_exec_start(l->sb, argv, NULL, &e, &err));
 	KEEPS_ERRNO(dsec_exec_wait(e, -1, &r, &err));
+	dsec_result_clear(&r);
 	KEEPS_ERRNO((dsec_exec_close(e), 0));
 	KEEPS_ERRNO(dsec_sandbox_write(l->sb, "/root/x", "x", 1, 0, &err));
 	KEEPS_ERRNO(dsec_sandbox_read(l->sb, "/root/x", &data, &n, &err));
