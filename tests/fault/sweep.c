@@ -263,8 +263,12 @@ static void round_in_child(int (*work)(void), int64_t k)
 	arm(k);
 	r = work();
 	disarm();
-	if (r != 0 && !fault->fired)
-		bad(r < 0 ? now.err.text : "ended otherwise");
+	if (r != 0 && fault->seen < k) {
+		char text[300];
+
+		(void)snprintf(text, sizeof text, "failed by itself: %d [%s] %s", r, dsec_step_name(now.err.step), now.err.text);
+		bad(text);
+	}
 	if (getenv("VERBOSE"))
 		(void)printf("%ld %s -> %d %s: %s\n", (long)k, fault->fired ? fault->name : "-", r,
 			     r < 0 ? dsec_step_name(now.err.step) : "", r < 0 ? now.err.text : "");

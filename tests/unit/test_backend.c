@@ -664,7 +664,7 @@ static void thirty_two_are_taken_and_no_more(void **state)
 	(void)state;
 	for (int i = 0; i < 40 && r == 0; i++) {
 		many[i] = fault;
-		(void)snprintf(names[i], sizeof names[i], "b-%d", i);
+		(void)snprintf(names[i], sizeof names[i], "b-%u", (unsigned int)i % 100);
 		many[i].name = names[i];
 		r = dsec_backend_register(&many[i], &e);
 		taken += r == 0;
