@@ -25,7 +25,8 @@ enum {
 
 /*
  * The exec channel: what the `exec` slot returns. A connected stream socket that carries frames in both directions, each
- * a header followed by `len` bytes of payload. All numbers are little-endian. After DSEC_FRAME_RESULT nothing follows.
+ * a header followed by `len` bytes of payload. Numbers are in the
+ * machine's byte order. After DSEC_FRAME_RESULT nothing follows.
  */
 struct dsec_frame {
 	uint32_t len;     /* bytes of payload, at most DSEC_FRAME_MAX */
@@ -83,14 +84,15 @@ struct dsec_backend_ops {
 	/* Completes create: waits at most timeout_ms (-1: for ever) until commands are taken. -ETIMEDOUT may be repeated;
 	   after any other failure destroy follows. */
 	int (*start)(struct dsec_sandbox *sandbox, int64_t timeout_ms, struct dsec_error *err);
-	/* Begins a command and returns its exec channel in *ret_fd, which the library closes. */
+	/* Begins a command and returns its exec channel in *ret_fd, which the library closes. It may be non-blocking. */
 	int (*exec)(struct dsec_sandbox *sandbox, const char *const argv[], const struct dsec_exec_opts *opts,
 		    int *ret_fd, struct dsec_error *err);
 	/* Sends a signal to the command behind the channel `fd`. May run beside any other slot. */
 	int (*signal)(struct dsec_sandbox *sandbox, int fd, int32_t signo, struct dsec_error *err);
 	/* Ends the sandbox; waits at most timeout_ms until nothing is left. Must succeed when it already ended. */
 	int (*stop)(struct dsec_sandbox *sandbox, int64_t timeout_ms, struct dsec_error *err);
-	/* Releases what belongs to the handle; ends the sandbox if this handle owns it. Last call. Cannot fail. */
+	/* Releases what belongs to the handle; ends the sandbox if this handle owns it. Last call. Cannot fail. In a
+	   process that was forked from the owner it must release memory and descriptors only: see dsec_backend_forked(). */
 	void (*destroy)(struct dsec_sandbox *sandbox);
 
 	/* optional: NULL when the capability is off */
@@ -115,6 +117,9 @@ DSEC_API void *dsec_backend_data(const struct dsec_sandbox *sandbox);
 
 /* Sets it; released by the backend's destroy slot. */
 DSEC_API void dsec_backend_set_data(struct dsec_sandbox *sandbox, void *data);
+
+/* Whether this process was forked from the one that the handle belongs to: what is outside memory is not its own. */
+DSEC_API int dsec_backend_forked(const struct dsec_sandbox *sandbox);
 
 DSEC_END_DECLS
 

@@ -15,7 +15,8 @@ enum {
 
 enum {
 	DSEC_EXEC_STDIN = 1u << 0,        /* keep stdin open for dsec_exec_write(); else it is closed after stdin_data */
-	DSEC_EXEC_TTY = 1u << 1,          /* a terminal for all three streams; output comes as stdout; implies STDIN */
+	DSEC_EXEC_TTY = 1u << 1,          /* a terminal for all three streams; output comes as stdout. Implies STDIN in
+					    dsec_exec_start(); in dsec_sandbox_exec() the input ends after stdin_data */
 	DSEC_EXEC_STREAM = 1u << 2,       /* deliver all output as it comes, held back while nobody reads; no limit */
 	DSEC_EXEC_LIMIT_KILLS = 1u << 3,  /* passing output_limit ends the command (DSEC_REASON_OUTPUT_LIMIT) */
 	DSEC_EXEC_CLEAN_ENV = 1u << 4,    /* env is the whole environment; else it is added to the sandbox's */

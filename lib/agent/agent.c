@@ -154,7 +154,7 @@ static void input_pump(struct agent *a, struct command *c)
 			break;
 		if (n < 0) {
 			c->input_gone = true;
-			if (errno != EPIPE)
+			if (errno != EPIPE && !(c->tty && errno == EIO)) /* both say that nobody reads any more */
 				c->error = -errno;
 			break;
 		}
@@ -177,13 +177,14 @@ static void input_pump(struct agent *a, struct command *c)
 
 static void on_stdin(struct agent *a, struct command *c, const uint8_t *data, size_t n)
 {
-	static const uint8_t end_of_file = 4; /* ^D, what a terminal's user would type */
+	static const uint8_t end_of_file[2] = { 4, 4 }; /* ^D, what a terminal's user would type; twice inside a line */
 
 	if (!n && c->tty)
-		dsec__buf_put(&c->input, &end_of_file, 1);
+		dsec__buf_put(&c->input, end_of_file, c->inside_line ? 2 : 1);
 	else if (!n)
 		c->input_eof = true;
 	dsec__buf_put(&c->input, data, n);
+	c->inside_line = n && data[n - 1] != '\n';
 	if (c->input.failed) {
 		dsec__buf_done(&c->input);
 		c->input_gone = true;
@@ -233,7 +234,6 @@ static struct command *command_new(struct agent *a, uint32_t channel, uint32_t k
 
 	if (!c)
 		return NULL;
-	c->agent = a;
 	c->channel = channel;
 	c->kind = kind;
 	c->drain[0] = c->drain[1] = -1;
@@ -265,12 +265,12 @@ static void on_start(struct agent *a, uint32_t channel, const uint8_t *payload, 
 			command_free(a, c);
 		dsec__chan_send(&a->keeper, DSEC_FRAME_FAILED, channel, &err, sizeof err);
 	} else {
-		dsec__chan_send(&a->keeper, DSEC__FRAME_STARTED, channel, NULL, 0);
 		c->input_eof = !(q.flags & (DSEC_EXEC_STDIN | DSEC_EXEC_TTY));
 		if (q.input_len)
 			on_stdin(a, c, q.input, q.input_len);
-		else
-			input_pump(a, c);
+		if (c->tty && !(q.flags & DSEC_EXEC_STDIN))
+			on_stdin(a, c, NULL, 0);
+		input_pump(a, c);
 		streams_pump(a, c);
 	}
 	dsec__request_done(&q);
@@ -327,6 +327,7 @@ static void on_frame(struct agent *a, const struct dsec_frame *f, const uint8_t 
 		break;
 	case DSEC__FRAME_KILL:
 		dsec__agent_kill_tree(c->pid, c->channel);
+		reap(a); /* before the next command, for which a limit on processes may have no room else; may free c */
 		break;
 	case DSEC__FRAME_TAKEN:
 		c->unacked -= number < c->unacked ? number : c->unacked;
@@ -378,11 +379,17 @@ static void on_event(struct agent *a, struct source *s)
 
 static int setup(struct agent *a)
 {
+	struct rlimit all;
 	sigset_t blocked;
 
 	/* SIGPIPE stays blocked here: a write to a command that closed its stdin answers EPIPE. */
 	if (sigemptyset(&blocked) < 0 || sigaddset(&blocked, SIGCHLD) < 0 || sigaddset(&blocked, SIGPIPE) < 0 ||
 	    sigprocmask(SIG_SETMASK, &blocked, NULL) < 0 || sigdelset(&blocked, SIGPIPE) < 0)
+		return -errno;
+	if (getrlimit(RLIMIT_NOFILE, &a->files) < 0)
+		return -errno;
+	all = (struct rlimit){ a->files.rlim_max, a->files.rlim_max };
+	if (setrlimit(RLIMIT_NOFILE, &all) < 0)
 		return -errno;
 	a->epoll = epoll_create1(EPOLL_CLOEXEC);
 	a->signals = signalfd(-1, &blocked, SFD_CLOEXEC | SFD_NONBLOCK);

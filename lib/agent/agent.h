@@ -27,7 +27,6 @@ struct source {
 
 struct command {
 	struct command *next;
-	struct agent *agent;
 	uint32_t channel;
 	uint32_t kind; /* DSEC_EXEC_* */
 	pid_t pid;
@@ -39,7 +38,7 @@ struct command {
 	int64_t drain[2];         /* after the end: bytes that were in the pipe then; -1 before */
 	uint64_t unacked;         /* bytes of output sent and not taken */
 	struct dsec__buf input;   /* stdin that the command has not read */
-	bool input_eof, input_gone;
+	bool input_eof, input_gone, inside_line;
 };
 
 struct agent {
@@ -48,6 +47,7 @@ struct agent {
 	struct source keeper_source, signal_source;
 	struct command *commands;
 	const struct dsec__spec *spec;
+	struct rlimit files; /* of commands: the agent's own descriptors are three for each of them */
 	bool has_groups; /* commands come with a control group */
 	bool single_id;  /* only root exists inside: an ordinary user's sandbox */
 };

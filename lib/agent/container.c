@@ -119,6 +119,8 @@ static int make_workdir(const struct dsec__spec *spec, struct dsec_error *err)
 	char part[PATH_MAX];
 
 	(void)snprintf(part, sizeof part, "%s", spec->workdir); /* its length was checked with the options */
+	for (size_t n = strlen(part); n > 1 && part[n - 1] == '/'; n--)
+		part[n - 1] = 0; /* the last part is the command's user's */
 	for (char *p = part + 1; part[1]; p++) {
 		char c = *p;
 

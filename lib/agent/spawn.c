@@ -5,12 +5,13 @@
  *   group    it and all it will start are in the command's control group   must be first: a kill has to find it
  *   session  it leads a session of its own, with its terminal if it has one
  *   streams  0, 1 and 2 are its own, nothing above is open
- *   user     ids are the command's, the working directory was entered as that user
  *   clone3   is gone: the agent needs it for the first stage, and no filter can see the flags it is given
+ *   user     ids and limits are the command's, the working directory was entered as that user
  *   execve
  *
- * The child shares the agent's memory until execve (as vfork does), which spares copying page tables: it must not
- * allocate, must not touch the agent's state and must use raw system calls for ids, which libc would spread to threads.
+ * The child shares the agent's memory until execve, which spares copying page tables: it must not allocate, must not touch
+ * the agent's state and must use raw system calls for ids, which libc would spread to threads. How far it came is told
+ * over a pipe that closes with execve. Until then it is a process like others to the sandbox, which may stop it.
  */
 #include "agent.h"
 
@@ -18,10 +19,12 @@
 #include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -32,6 +35,9 @@
 #include "../util/error.h"
 
 #define STACK_BYTES (64u << 10)
+#define STATUS_FD 3     /* in the child, once its streams are in place */
+#define STOPPED_MS 100  /* between looks at a child that does not start */
+#define STOPPED_LOOKS 10 /* at which it was stopped before it is given up; a slow disk is waited for */
 
 struct plan {
 	const struct dsec__request *q;
@@ -41,16 +47,21 @@ struct plan {
 	uint32_t uid, gid;
 	int fds[3];
 	int group;               /* directory to be born in, or cgroup.procs to write to; -EBADF */
+	int status;              /* where the child writes a struct failure; the child's own to change */
 	bool birth, tty;
-	volatile int error;      /* written by the child, negative errno */
-	volatile uint32_t step;
+	struct rlimit files;
 };
 
-static void give_up(struct plan *p, uint32_t step)
+struct failure {
+	int error; /* negative errno; 0: it started */
+	uint32_t step;
+};
+
+static _Noreturn void give_up(const struct plan *p, uint32_t step)
 {
-	p->error = -errno;
-	p->step = step;
-	_exit(127);
+	struct failure f = { -errno, step };
+
+	_exit(write(p->status, &f, sizeof f) == sizeof f ? 127 : 126);
 }
 
 /* Tries each directory of PATH; a file that is there and may not be executed is reported in the end, as shells do. */
@@ -87,10 +98,15 @@ static void exec_search(const struct plan *p)
 
 static void stage_user(struct plan *p)
 {
+	if (setrlimit(RLIMIT_NOFILE, &p->files) < 0)
+		give_up(p, DSEC_STEP_SPAWN);
 	/* setgroups is refused where only one id is mapped; there the agent has no other group anyway. */
 	if (p->uid || p->gid) {
 		if (syscall(SYS_setgroups, 0, NULL) < 0 || syscall(SYS_setresgid, p->gid, p->gid, p->gid) < 0 ||
 		    syscall(SYS_setresuid, p->uid, p->uid, p->uid) < 0)
+			give_up(p, DSEC_STEP_SPAWN);
+		/* What a change of ids sets for the memory, still the agent's, is a matter of fs.suid_dumpable. */
+		if (prctl(PR_SET_DUMPABLE, 0) < 0)
 			give_up(p, DSEC_STEP_SPAWN);
 	}
 	if (chdir(p->workdir) < 0)
@@ -102,7 +118,10 @@ static void stage_streams(struct plan *p)
 	for (int i = 0; i < 3; i++)
 		if (dup2(p->fds[i], i) < 0)
 			give_up(p, DSEC_STEP_SPAWN);
-	if (close_range(3, ~0u, 0) < 0)
+	if (p->status != STATUS_FD && dup3(p->status, STATUS_FD, O_CLOEXEC) < 0)
+		give_up(p, DSEC_STEP_SPAWN);
+	p->status = STATUS_FD;
+	if (close_range(STATUS_FD + 1, ~0u, 0) < 0)
 		give_up(p, DSEC_STEP_SPAWN);
 }
 
@@ -135,12 +154,13 @@ static int child(void *arg)
 	if (sigprocmask(SIG_SETMASK, &none, NULL) < 0)
 		give_up(p, DSEC_STEP_SPAWN);
 	stage_clone3(p);
-	if (p->q->kind != DSEC_EXEC_COMMAND)
+	if (p->q->kind != DSEC_EXEC_COMMAND) {
+		(void)close(STATUS_FD);
 		dsec__agent_file(p->q, p->workdir);
+	}
 	stage_user(p);
 	exec_search(p);
 	give_up(p, DSEC_STEP_EXEC);
-	return 0;
 }
 
 /* Environment: the defaults, then the sandbox's, then the request's; a later one of the same name wins. */
@@ -240,28 +260,67 @@ static int streams_open(struct command *c, const struct dsec__request *q, uint32
 	return r < 0 ? dsec__fail(err, r, DSEC_STEP_SPAWN, "make the pipes of a command") : 0;
 }
 
-static pid_t start(struct plan *p)
+/* Whether a child that has not started yet is stopped now. */
+static bool is_stopped(pid_t pid)
+{
+	siginfo_t info = { 0 };
+
+	return waitid(P_PID, (id_t)pid, &info, WSTOPPED | WNOHANG | WNOWAIT) == 0 && info.si_pid == pid;
+}
+
+/* Waits until the child has started or said why not. */
+static struct failure await_start(pid_t pid, int status)
+{
+	struct pollfd p = { .fd = status, .events = POLLIN };
+	struct failure f = { 0 };
+
+	for (int stopped = 0; poll(&p, 1, STOPPED_MS) <= 0;) {
+		stopped += is_stopped(pid);
+		if (stopped < STOPPED_LOOKS)
+			continue;
+		(void)kill(pid, SIGKILL); /* ours and not reaped: the pid is still its own */
+		return (struct failure){ -EAGAIN, DSEC_STEP_SPAWN };
+	}
+	if (read(status, &f, sizeof f) != sizeof f)
+		f.error = 0; /* the end: it executes, or died, which its result will tell */
+	return f;
+}
+
+static pid_t start(struct plan *p, struct failure *ret_failure)
 {
 	static char stack[STACK_BYTES] __attribute__((aligned(16)));
 	int group = p->birth ? p->group : -EBADF;
+	AUTO_CLOSE int ours = -EBADF;
+	int pair[2];
 	pid_t pid;
 
-	if (p->q->kind == DSEC_EXEC_COMMAND)
-		return dsec__vfork_into(group, child, p, stack, sizeof stack);
-	/* A file transfer runs our own code for as long as it takes: it needs memory of its own. */
-	pid = dsec__fork_into(group);
-	if (pid == 0)
-		(void)child(p);
+	if (pipe2(pair, O_CLOEXEC) < 0)
+		return -errno;
+	ours = pair[0];
+	p->status = pair[1];
+	if (p->q->kind == DSEC_EXEC_COMMAND) {
+		pid = dsec__clone_into(group, child, p, stack, sizeof stack);
+	} else {
+		/* A file transfer runs our own code for as long as it takes: it needs memory of its own. */
+		pid = dsec__fork_into(group);
+		if (pid == 0)
+			(void)child(p);
+	}
+	dsec__closep(&pair[1]);
+	if (pid > 0)
+		*ret_failure = await_start(pid, ours);
 	return pid;
 }
 
-static int failed(const struct plan *p, const struct dsec__request *q, struct dsec_error *err)
+static int failed(const struct plan *p, const struct failure *f, struct dsec_error *err)
 {
-	if (p->step == DSEC_STEP_EXEC)
-		return dsec__fail(err, p->error, p->step, "execve \"%s\"", q->argv[0]);
-	if (p->step == DSEC_STEP_CGROUP)
-		return dsec__fail(err, p->error, p->step, "join the command's control group");
-	return dsec__fail(err, p->error, p->step, "prepare the command: user %u:%u, working directory \"%s\"", p->uid,
+	if (f->step == DSEC_STEP_EXEC)
+		return dsec__fail(err, f->error, f->step, "execve \"%s\"", p->q->argv[0]);
+	if (f->step == DSEC_STEP_CGROUP)
+		return dsec__fail(err, f->error, f->step, "join the command's control group");
+	if (f->error == -EAGAIN)
+		return dsec__fail(err, f->error, f->step, "a process of the sandbox stops what is started in it");
+	return dsec__fail(err, f->error, f->step, "prepare the command: user %u:%u, working directory \"%s\"", p->uid,
 			  p->gid, p->workdir);
 }
 
@@ -274,7 +333,8 @@ int dsec__agent_spawn(struct agent *a, struct command *c, const struct dsec__req
 	AUTO_CLOSE int errfd = -EBADF;
 	AUTO_FREE char **env = NULL;
 	char mark[32] = "";
-	struct plan p = { .q = q, .group = group, .birth = birth, .tty = q->flags & DSEC_EXEC_TTY };
+	struct plan p = { .q = q, .group = group, .birth = birth, .tty = q->flags & DSEC_EXEC_TTY, .files = a->files };
+	struct failure f = { 0 };
 	int r;
 
 	if (!a->has_groups)
@@ -298,13 +358,13 @@ int dsec__agent_spawn(struct agent *a, struct command *c, const struct dsec__req
 	p.fds[0] = in >= 0 ? in : 0; /* the agent's own 0 is /dev/null */
 	p.fds[1] = p.tty ? in : out;
 	p.fds[2] = p.tty ? in : errfd;
-	c->pid = start(&p);
+	c->pid = start(&p, &f);
 	if (c->pid < 0)
 		return dsec__fail(err, c->pid, DSEC_STEP_SPAWN, "start a process (is the limit \"pids\" reached?)");
-	if (p.error) {
-		(void)waitpid(c->pid, NULL, 0); /* it has called _exit already */
+	if (f.error) {
+		(void)waitpid(c->pid, NULL, 0); /* it exits, or was killed */
 		c->pid = 0;
-		return failed(&p, q, err);
+		return failed(&p, &f, err);
 	}
 	return 0;
 }

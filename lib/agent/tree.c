@@ -14,11 +14,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "../util/cleanup.h"
 
-#define PASSES 50 /* each pass kills all it sees, so a tree that forks meanwhile shrinks unless it outruns us for ever */
+#define STOP_PASSES 10 /* each stops all it sees: a second finds what was started meanwhile, a third hardly any */
+#define KILL_PASSES 50 /* of a millisecond and more each: what cannot die by then waits for a disk, and we do not for it */
 
 static ssize_t read_proc(pid_t pid, const char *file, char *buf, size_t size)
 {
@@ -51,28 +53,29 @@ static bool has_mark(pid_t pid, uint32_t channel)
 	return false;
 }
 
-/* Parent and session of a live process; false when it is gone or a zombie. */
-static bool relations(pid_t pid, pid_t *ret_parent, pid_t *ret_session)
+/* Parent, session and state of a live process; false when it is gone or a zombie. */
+static bool relations(pid_t pid, pid_t *ret_parent, pid_t *ret_session, char *ret_state)
 {
-	char stat[512], state;
+	char stat[512];
 	const char *p;
 	int pgrp;
 
 	if (read_proc(pid, "stat", stat, sizeof stat) <= 0)
 		return false;
 	p = strrchr(stat, ')'); /* the name before it may hold anything */
-	return p && sscanf(p + 1, " %c %d %d %d", &state, ret_parent, &pgrp, ret_session) == 4 && state != 'Z' &&
-	       state != 'X';
+	return p && sscanf(p + 1, " %c %d %d %d", ret_state, ret_parent, &pgrp, ret_session) == 4 && *ret_state != 'Z' &&
+	       *ret_state != 'X';
 }
 
 static bool belongs(pid_t pid, pid_t leader, uint32_t channel)
 {
 	pid_t parent, session;
+	char state;
 
 	for (int depth = 0; pid > 1 && depth < 1000; depth++) {
 		if (pid == leader)
 			return true;
-		if (!relations(pid, &parent, &session))
+		if (!relations(pid, &parent, &session, &state))
 			return false;
 		if (session == leader || has_mark(pid, channel))
 			return true;
@@ -81,24 +84,33 @@ static bool belongs(pid_t pid, pid_t leader, uint32_t channel)
 	return false;
 }
 
+/* Sends a signal to each live process of the command, but for those in state `but`; returns how many they were. */
+static int signal_tree(pid_t leader, uint32_t channel, int signo, char but)
+{
+	AUTO_CLOSEDIR DIR *dir = opendir("/proc");
+	int n = 0;
+
+	for (struct dirent *e; dir && (e = readdir(dir));) {
+		pid_t pid = isdigit((unsigned char)e->d_name[0]) ? (pid_t)strtol(e->d_name, NULL, 10) : 0;
+		pid_t parent, session;
+		char state;
+
+		/* pid 1 is the agent, and in its namespace a pid seen now cannot be recycled before it is reaped, which only
+		   the agent or the process's own parent does */
+		if (pid > 1 && relations(pid, &parent, &session, &state) && state != but && belongs(pid, leader, channel))
+			n += kill(pid, signo) == 0;
+	}
+	return n;
+}
+
 void dsec__agent_kill_tree(pid_t leader, uint32_t channel)
 {
-	for (int pass = 0; pass < PASSES; pass++) {
-		AUTO_CLOSEDIR DIR *dir = opendir("/proc");
-		int killed = 0;
+	const struct timespec pause = { .tv_nsec = 1000000 };
 
-		if (!dir)
-			return;
-		for (struct dirent *e; (e = readdir(dir));) {
-			pid_t pid = isdigit((unsigned char)e->d_name[0]) ? (pid_t)strtol(e->d_name, NULL, 10) : 0;
-			pid_t parent, session;
-
-			/* pid 1 is the agent, and in its namespace a pid seen now cannot be recycled before it is
-			   reaped, which only the agent or the process's own parent does */
-			if (pid > 1 && relations(pid, &parent, &session) && belongs(pid, leader, channel))
-				killed += kill(pid, SIGKILL) == 0;
-		}
-		if (!killed)
-			return;
-	}
+	/* Stopped first: what is stopped starts no more, and its descendants are still known by their parents. */
+	for (int i = 0; i < STOP_PASSES && signal_tree(leader, channel, SIGSTOP, 'T') > 0; i++)
+		;
+	/* Then until none lives: a limit on processes counts them as long as they do. */
+	for (int i = 0; i < KILL_PASSES && signal_tree(leader, channel, SIGKILL, 0) > 0; i++)
+		(void)nanosleep(&pause, NULL);
 }

@@ -21,7 +21,8 @@
 struct container {
 	struct dsec__chan control;
 	bool stop_sent;
-	bool gone; /* the keeper ended */
+	bool gone;  /* the keeper ended */
+	bool clean; /* and left nothing */
 };
 
 static int container_probe(struct dsec_node *node, struct dsec_error *err)
@@ -110,7 +111,8 @@ static void container_destroy(struct dsec_sandbox *sb)
 
 	/* The keeper ends a sandbox whose owner's connection ends, unless it is retained. Shut down: a process that this one
 	   forked may hold a copy of the descriptor. */
-	(void)shutdown(c->control.fd, SHUT_RDWR);
+	if (!dsec_backend_forked(sb))
+		(void)shutdown(c->control.fd, SHUT_RDWR);
 	dsec__chan_done(&c->control);
 	free(c);
 }
@@ -138,17 +140,16 @@ static int container_create(struct dsec_sandbox *sb, const struct dsec_sandbox_o
 }
 
 /* Waits for a frame of the control connection: its type, or -ETIMEDOUT or -EPIPE without a text. */
-static int await(struct container *c, int64_t timeout_ms, struct dsec_frame *ret_frame, const uint8_t **ret_payload)
+static int await(struct container *c, int64_t deadline, struct dsec_frame *ret_frame, const uint8_t **ret_payload)
 {
-	int64_t end = timeout_ms < 0 ? -1 : dsec__now_ms() + timeout_ms;
-
 	while (!dsec__chan_next(&c->control, ret_frame, ret_payload)) {
-		int64_t left = end < 0 ? -1 : end - dsec__now_ms();
 		int r;
 
+		if (c->control.in.failed)
+			return -ENOMEM;
 		if (c->control.eof || c->control.broken)
 			return -EPIPE;
-		r = dsec__chan_wait(&c->control, end >= 0 && left < 0 ? 0 : left);
+		r = dsec__chan_wait(&c->control, dsec__time_left(deadline));
 		if (r <= 0)
 			return r < 0 ? r : -ETIMEDOUT;
 		dsec__chan_fill(&c->control);
@@ -156,28 +157,37 @@ static int await(struct container *c, int64_t timeout_ms, struct dsec_frame *ret
 	return ret_frame->type;
 }
 
+/* A sandbox that was made ahead has an id of its own. */
+static bool take_id(struct dsec_sandbox *sb, const struct dsec_frame *f, const uint8_t *payload)
+{
+	if (f->type != DSEC__FRAME_READY || f->len != DSEC__ID_LEN)
+		return false;
+	memcpy(sb->id, payload, DSEC__ID_LEN);
+	return true;
+}
+
 static int container_start(struct dsec_sandbox *sb, int64_t timeout_ms, struct dsec_error *err)
 {
 	struct container *c = dsec_backend_data(sb);
 	const uint8_t *payload;
 	struct dsec_frame f;
-	struct dsec_error e;
-	int r = await(c, timeout_ms, &f, &payload);
+	int r = await(c, dsec__deadline(timeout_ms), &f, &payload);
 
-	if (r == DSEC__FRAME_READY && f.len == DSEC__ID_LEN) {
-		memcpy(sb->id, payload, DSEC__ID_LEN); /* one that was made ahead has an id of its own */
-		return 0;
-	}
 	if (r == -ETIMEDOUT)
 		return dsec__fail(err, r, DSEC_STEP_KEEPER, "sandbox \"%s\" is still being made", sb->id);
-	if (r == DSEC_FRAME_FAILED && f.len == sizeof e) {
-		memcpy(&e, payload, sizeof e);
-		e.text[sizeof e.text - 1] = 0;
-		if (err)
-			*err = e;
-		return e.code < 0 ? e.code : -EPROTO;
-	}
-	return dsec__fail_retry(err, -EPIPE, DSEC_STEP_LAUNCHER, "the launcher or the keeper of \"%s\" died", sb->id);
+	if (r == -EPIPE)
+		return dsec__fail_retry(err, r, DSEC_STEP_LAUNCHER, "the launcher or the keeper of \"%s\" died", sb->id);
+	if (r < 0)
+		return dsec__fail(err, r, DSEC_STEP_KEEPER, "wait for sandbox \"%s\"", sb->id);
+	return take_id(sb, &f, payload) ? 0 : dsec__frame_error(&f, payload, err);
+}
+
+/* Nothing of it reached the keeper whole: the call may be repeated. */
+static int send_failed(const struct dsec_sandbox *sb, int r, struct dsec_error *err)
+{
+	if (r != -EPIPE && r != -ECONNRESET)
+		return dsec__fail_retry(err, r, DSEC_STEP_KEEPER, "send to the keeper of \"%s\"", sb->id);
+	return dsec__fail_retry(err, -EPIPE, DSEC_STEP_KEEPER, "the keeper of \"%s\" is gone", sb->id);
 }
 
 /* A connection that carries nothing now: the one of a command that ended, or a new one. */
@@ -196,8 +206,10 @@ static int channel_open(struct dsec_sandbox *sb, struct dsec_error *err)
 	ours = pair[0];
 	theirs = pair[1];
 	r = dsec__chan_send_fd(&c->control, DSEC__FRAME_CHANNEL, 0, 0, NULL, 0, theirs);
+	if (r == 0)
+		r = dsec__chan_drain(&c->control, -1);
 	if (r < 0)
-		return dsec__fail_retry(err, -EPIPE, DSEC_STEP_KEEPER, "the keeper of \"%s\" is gone", sb->id);
+		return send_failed(sb, r, err);
 	return TAKE_FD(ours);
 }
 
@@ -223,8 +235,10 @@ static int container_exec(struct dsec_sandbox *sb, const char *const argv[], con
 		r = dsec__fail_retry(err, -ENOMEM, DSEC_STEP_MEMORY, "a request");
 	else if (b.len > DSEC_FRAME_MAX)
 		r = dsec__fail(err, -E2BIG, DSEC_STEP_EXEC, "execve \"%.64s\": arguments and environment", argv[0]);
-	else if (dsec__frame_send(fd, DSEC__FRAME_EXEC, b.data, b.len, true) < 0)
-		r = dsec__fail_retry(err, -EPIPE, DSEC_STEP_KEEPER, "the keeper of \"%s\" is gone", sb->id);
+	else
+		r = dsec__frame_send(fd, DSEC__FRAME_EXEC, b.data, b.len, true);
+	if (r < 0 && !b.failed && b.len <= DSEC_FRAME_MAX)
+		r = send_failed(sb, r, err);
 	dsec__buf_done(&b);
 	if (r == 0)
 		*ret_fd = TAKE_FD(fd);
@@ -234,57 +248,69 @@ static int container_exec(struct dsec_sandbox *sb, const char *const argv[], con
 static int container_signal(struct dsec_sandbox *sb, int fd, int32_t signo, struct dsec_error *err)
 {
 	uint32_t number = (uint32_t)signo;
+	int r = dsec__frame_send(fd, DSEC_FRAME_SIGNAL, &number, sizeof number, true);
 
-	if (dsec__frame_send(fd, DSEC_FRAME_SIGNAL, &number, sizeof number, true) < 0)
-		return dsec__fail(err, -EPIPE, DSEC_STEP_SIGNAL, "the keeper of \"%s\" is gone", sb->id);
-	return 0;
+	return r < 0 ? send_failed(sb, r, err) : 0;
 }
 
 /* Its keeper died without a word: what it left is ours to remove, as soon as the kernel has let go of its lock. */
-static int remove_remains(struct dsec_sandbox *sb, struct dsec_error *err)
+static int remove_remains(struct dsec_sandbox *sb, int64_t deadline, struct dsec_error *err)
 {
-	struct dsec__state *st = &sb->node->state;
-	int64_t end = dsec__now_ms() + REMAINS_MS;
+	const struct timespec pause = { .tv_nsec = 1000000 };
+	int64_t end = dsec__deadline(REMAINS_MS);
 
+	if (deadline >= 0 && deadline < end)
+		end = deadline;
 	for (;;) {
-		const struct timespec pause = { .tv_nsec = 1000000 };
-		AUTO_CLOSE int dir = openat(st->sb_fd, sb->id, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		int r = dsec__state_reap(&sb->node->state, err);
 
-		if (dir < 0)
+		if (r < 0)
+			return r;
+		if (!dsec__sbdir_remains(&sb->node->state, sb->id))
 			return 0;
-		if (!dsec__sbdir_alive(dir))
-			return dsec__state_reap(st, err);
-		if (dsec__now_ms() >= end)
-			return dsec__fail(err, -EBUSY, DSEC_STEP_STOP, "the keeper of \"%s\" neither lives nor dies", sb->id);
+		if (dsec__time_left(end) == 0)
+			return dsec__fail(err, end == deadline ? -ETIMEDOUT : -EBUSY, DSEC_STEP_STOP,
+					  "what the dead keeper of \"%s\" left is not removed yet", sb->id);
 		(void)nanosleep(&pause, NULL);
 	}
+}
+
+static int ask_to_stop(struct dsec_sandbox *sb, struct container *c, struct dsec_error *err)
+{
+	int r = c->stop_sent ? 0 : dsec__frame_send(c->control.fd, DSEC__FRAME_STOP, NULL, 0, true);
+
+	if (r < 0 && r != -EPIPE && r != -ECONNRESET) /* if it is gone, reading shows it */
+		return dsec__fail_retry(err, r, DSEC_STEP_STOP, "ask the keeper of \"%s\" to end it", sb->id);
+	c->stop_sent = true;
+	return 0;
 }
 
 static int container_stop(struct dsec_sandbox *sb, int64_t timeout_ms, struct dsec_error *err)
 {
 	struct container *c = dsec_backend_data(sb);
+	int64_t deadline = dsec__deadline(timeout_ms);
 	const uint8_t *payload;
 	struct dsec_frame f;
-	int r;
+	int r = c->gone ? 0 : ask_to_stop(sb, c, err);
 
-	if (!c->gone && !c->stop_sent) {
-		r = dsec__frame_send(c->control.fd, DSEC__FRAME_STOP, NULL, 0, true);
-		if (r < 0 && r != -EPIPE && r != -ECONNRESET) /* if it is gone, reading shows it */
-			return dsec__fail_retry(err, r, DSEC_STEP_STOP, "ask the keeper of \"%s\" to end it", sb->id);
-		c->stop_sent = true;
-	}
+	if (r < 0)
+		return r;
 	while (!c->gone) {
-		r = await(c, timeout_ms, &f, &payload);
+		r = await(c, deadline, &f, &payload);
 		if (r == -ETIMEDOUT)
 			return dsec__fail(err, r, DSEC_STEP_STOP, "sandbox \"%s\" is still being ended", sb->id);
-		if (r >= 0 && r != DSEC__FRAME_STOPPED && r != DSEC_FRAME_FAILED)
-			continue; /* READY of a create that was not waited for, or statistics */
+		if (r < 0 && r != -EPIPE)
+			return dsec__fail(err, r, DSEC_STEP_STOP, "wait for the end of \"%s\"", sb->id);
+		if (r >= 0 && r != DSEC__FRAME_STOPPED && r != DSEC_FRAME_FAILED) {
+			(void)take_id(sb, &f, payload); /* of a create that was not waited for */
+			continue;
+		}
 		c->gone = true;
-		r = r < 0 ? remove_remains(sb, err) : 0;
-		if (r < 0)
-			return r;
+		c->clean = r >= 0;
 	}
-	return 0;
+	r = c->clean ? 0 : remove_remains(sb, deadline, err);
+	c->clean = r == 0;
+	return r;
 }
 
 static int container_attach(struct dsec_sandbox *sb, const char *id, struct dsec_error *err)
@@ -298,12 +324,15 @@ static int container_attach(struct dsec_sandbox *sb, const char *id, struct dsec
 
 	/* Through the descriptor: a state directory's own path may not fit into 107 bytes. */
 	(void)snprintf(addr.sun_path, sizeof addr.sun_path, "/proc/self/fd/%d/sock", dir);
-	if (dir < 0 || fd < 0 || connect(fd, (struct sockaddr *)&addr, sizeof addr) < 0)
-		return dsec__fail(err, errno == ECONNREFUSED ? -EPIPE : -errno, DSEC_STEP_KEEPER,
-				  "connect to the keeper of \"%s\"", id);
+	if (dir < 0 || fd < 0)
+		return dsec__fail(err, -errno, DSEC_STEP_KEEPER, "prepare to connect to the keeper of \"%s\"", id);
+	while (connect(fd, (struct sockaddr *)&addr, sizeof addr) < 0)
+		if (errno != EINTR) /* interrupted while the queue was full: a local socket then is not connected */
+			return dsec__fail(err, errno == ECONNREFUSED ? -EPIPE : -errno, DSEC_STEP_KEEPER,
+					  "connect to the keeper of \"%s\"", id);
 	if (!container_new(sb, TAKE_FD(fd)))
 		return dsec__fail_retry(err, -ENOMEM, DSEC_STEP_MEMORY, "a container handle");
-	r = await(dsec_backend_data(sb), ATTACH_MS, &f, &payload);
+	r = await(dsec_backend_data(sb), dsec__deadline(ATTACH_MS), &f, &payload);
 	if (r == DSEC__FRAME_READY)
 		return 0;
 	container_destroy(sb);
@@ -319,6 +348,8 @@ static int container_stats(struct dsec_sandbox *sb, struct dsec_sandbox_stats *r
 
 	if (r == 0)
 		r = await(c, -1, &f, &payload);
+	if (r < 0 && r != -EPIPE && r != -ECONNRESET)
+		return dsec__fail(err, r, DSEC_STEP_KEEPER, "ask the keeper of \"%s\"", sb->id);
 	if (r != DSEC__FRAME_STATS_REPLY || f.len != sizeof *ret)
 		return dsec__fail(err, -EPIPE, DSEC_STEP_KEEPER, "the keeper of \"%s\" is gone", sb->id);
 	memcpy(ret, payload, sizeof *ret);

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "../util/cleanup.h"
 #include "../util/error.h"
@@ -61,6 +62,9 @@ static const char *missing_slot(const struct dsec_backend_ops *ops)
 
 static int check(const struct dsec_backend_ops *ops, struct dsec_error *err)
 {
+	const uint64_t known = DSEC_CAP_EXEC | DSEC_CAP_FILES | DSEC_CAP_TTY | DSEC_CAP_LIMITS | DSEC_CAP_STATS |
+			       DSEC_CAP_ATTACH | DSEC_CAP_FREEZE | DSEC_CAP_FORK_DISK | DSEC_CAP_FORK_MEMORY |
+			       DSEC_CAP_NETWORK_HOST;
 	const char *slot;
 	size_t n;
 
@@ -71,7 +75,7 @@ static int check(const struct dsec_backend_ops *ops, struct dsec_error *err)
 	n = strspn(ops->name, "abcdefghijklmnopqrstuvwxyz0123456789-");
 	if (n < 1 || n > 15 || ops->name[n])
 		return dsec__fail(err, -EINVAL, DSEC_STEP_OPTIONS, "name: does not match [a-z0-9-]{1,15}");
-	if (ops->caps & ~(uint64_t)(DSEC_CAP_NETWORK_HOST * 2 - 1))
+	if (ops->caps & ~known)
 		return dsec__fail(err, -EINVAL, DSEC_STEP_OPTIONS, "caps: a bit that is not a DSEC_CAP_ flag");
 	slot = missing_slot(ops);
 	if (slot)
@@ -110,4 +114,9 @@ void *dsec_backend_data(const struct dsec_sandbox *sandbox)
 void dsec_backend_set_data(struct dsec_sandbox *sandbox, void *data)
 {
 	sandbox->data = data;
+}
+
+int dsec_backend_forked(const struct dsec_sandbox *sandbox)
+{
+	return sandbox->node->owner != getpid();
 }

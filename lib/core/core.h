@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Handles as the library itself sees them. Nothing here or in core/ knows a detail of the operating system's isolation. */
+/* Handles as the library itself sees them. How a sandbox is isolated is the backends' knowledge and not used here. */
 #ifndef DSEC__CORE_H
 #define DSEC__CORE_H
 
@@ -17,6 +17,7 @@ struct dsec_node {
 	pid_t owner; /* the process that opened it: a forked child's copy is of no use */
 	struct dsec__state state;
 	int launcher; /* socket */
+	bool has_ids; /* its sandboxes have ranges of user ids of their own */
 };
 
 enum sandbox_state { SANDBOX_STARTING, SANDBOX_RUNNING, SANDBOX_STOPPING, SANDBOX_STOPPED, SANDBOX_FAILED };
@@ -25,7 +26,7 @@ struct dsec_sandbox {
 	struct dsec_node *node;
 	const struct dsec_backend_ops *ops;
 	void *data;
-	enum sandbox_state state;
+	_Atomic enum sandbox_state state; /* an exec handle on another thread looks at it */
 	char id[32];
 	_Atomic int idle_channel; /* of a backend whose channels may carry one command after another, -EBADF if none */
 	bool reuses_channels;
@@ -50,6 +51,6 @@ int dsec__exec_opts_check(struct dsec_exec_opts *o, const char *const argv[], co
 			  struct dsec_error *err);
 
 /* launch.c: starts the launcher of a node; the descriptor is its socket. */
-int dsec__launcher_start(const struct dsec__state *st, struct dsec_error *err);
+int dsec__launcher_start(const struct dsec__state *st, bool *ret_has_ids, struct dsec_error *err);
 
 #endif

@@ -28,6 +28,7 @@ struct dsec_exec {
 	struct dsec_frame_result result;
 	struct dsec_error error;      /* code 0 unless it was not executed */
 	struct dsec__buf out[2];
+	size_t out_used[2];           /* bytes of them that were taken */
 	const uint8_t *input;         /* of the caller's memory in dsec_sandbox_exec(), else input_copy */
 	size_t input_left;
 	struct dsec__buf input_copy;
@@ -63,6 +64,11 @@ static void input_pump(struct dsec_exec *e)
 		e->input_closed = send_frame(e, DSEC_FRAME_STDIN, NULL, 0) == 0;
 }
 
+static size_t held(const struct dsec_exec *e)
+{
+	return e->out[0].len - e->out_used[0] + e->out[1].len - e->out_used[1];
+}
+
 static void on_frame(struct dsec_exec *e, const struct dsec_frame *f, const uint8_t *payload)
 {
 	uint32_t credit;
@@ -85,13 +91,8 @@ static void on_frame(struct dsec_exec *e, const struct dsec_frame *f, const uint
 		}
 		break;
 	case DSEC_FRAME_FAILED:
-		if (f->len == sizeof e->error) {
-			memcpy(&e->error, payload, sizeof e->error);
-			e->error.text[sizeof e->error.text - 1] = 0;
-			if (e->error.code >= 0)
-				(void)dsec__fail(&e->error, -EPROTO, DSEC_STEP_PROTOCOL, "a failure came without a code");
-			e->ended = true;
-		}
+		(void)dsec__frame_error(f, payload, &e->error);
+		e->ended = true;
 		break;
 	default:
 		break; /* from a newer backend: not for us */
@@ -106,8 +107,13 @@ static void take_in(struct dsec_exec *e)
 
 	if (e->ended || e->lost)
 		return;
-	if (!(e->flags & DSEC_EXEC_STREAM) || e->out[0].len + e->out[1].len < HELD_MAX)
+	if (!(e->flags & DSEC_EXEC_STREAM) || held(e) < HELD_MAX)
 		dsec__chan_fill(&e->chan);
+	for (int i = 0; i < 2; i++) {
+		if (e->out_used[i])
+			dsec__buf_drop_front(&e->out[i], e->out_used[i]);
+		e->out_used[i] = 0;
+	}
 	while (!e->ended && dsec__chan_next(&e->chan, &f, &payload))
 		on_frame(e, &f, payload);
 	if (!e->ended && (e->chan.eof || e->chan.broken || e->out[0].failed || e->out[1].failed))
@@ -118,18 +124,25 @@ static void take_in(struct dsec_exec *e)
 
 static int lost(const struct dsec_exec *e, struct dsec_error *err)
 {
-	if (e->out[0].failed || e->out[1].failed)
+	if (e->out[0].failed || e->out[1].failed || e->chan.in.failed)
 		return dsec__fail(err, -ENOMEM, DSEC_STEP_MEMORY, "output of a command");
 	return dsec__fail(err, -EPIPE, DSEC_STEP_KEEPER,
 			  "the keeper of \"%s\" is gone: the outcome of the command is unknown", e->sandbox->id);
 }
 
+static int exec_check(const struct dsec_exec *e, struct dsec_error *err)
+{
+	if (!e)
+		return dsec__fail(err, -EINVAL, DSEC_STEP_OPTIONS, "exec: is NULL");
+	return dsec__owner_check(e->sandbox->node, err);
+}
 
 static int check_call(struct dsec_sandbox *sb, const char *const argv[], const struct dsec_exec_opts *opts,
 		      struct dsec_exec_opts *o, struct dsec_error *err)
 {
 	uint64_t caps = DSEC_CAP_EXEC;
-	int r = dsec__owner_check(sb->node, err);
+	int r = sb ? dsec__owner_check(sb->node, err) :
+		     dsec__fail(err, -EINVAL, DSEC_STEP_OPTIONS, "sandbox: is NULL");
 
 	if (r == 0)
 		r = dsec__exec_opts_check(o, argv, opts, err);
@@ -207,6 +220,8 @@ int dsec_exec_start(struct dsec_sandbox *sandbox, const char *const argv[], cons
 		return r;
 	if (!ret_exec)
 		return dsec__fail(err, -EINVAL, DSEC_STEP_OPTIONS, "ret_exec: is NULL");
+	if (o.flags & DSEC_EXEC_TTY)
+		o.flags |= DSEC_EXEC_STDIN; /* who has the terminal may type */
 	return exec_begin(sandbox, argv, &o, true, ret_exec, err);
 }
 
@@ -220,7 +235,7 @@ int dsec_sandbox_exec(struct dsec_sandbox *sandbox, const char *const argv[], co
 
 	if (r < 0)
 		return r;
-	if (o.flags & (DSEC_EXEC_STREAM | (o.flags & DSEC_EXEC_TTY ? 0 : DSEC_EXEC_STDIN)))
+	if (o.flags & (DSEC_EXEC_STREAM | DSEC_EXEC_STDIN))
 		return dsec__fail(err, -EINVAL, DSEC_STEP_OPTIONS, "flags: STDIN and STREAM need dsec_exec_start()");
 	if (!ret || ret->sz < offsetof(struct dsec_result, reason) + sizeof ret->reason)
 		return dsec__fail(err, -EINVAL, DSEC_STEP_OPTIONS, "sz: too small for struct dsec_result");
@@ -240,21 +255,26 @@ int dsec_exec_fd(const struct dsec_exec *exec)
 int64_t dsec_exec_read(struct dsec_exec *exec, uint32_t stream, void *buf, size_t len, struct dsec_error *err)
 {
 	KEEP_ERRNO;
-	int r = dsec__owner_check(exec->sandbox->node, err);
+	int r = exec_check(exec, err);
 	struct dsec__buf *b;
-	size_t n;
+	size_t n, *used;
 
 	if (r < 0)
 		return r;
 	if ((stream != DSEC_STREAM_STDOUT && stream != DSEC_STREAM_STDERR) || !(exec->flags & DSEC_EXEC_STREAM))
 		return dsec__fail(err, -EINVAL, DSEC_STEP_OPTIONS, "stream: not one of a command started with STREAM");
+	if (!buf && len)
+		return dsec__fail(err, -EINVAL, DSEC_STEP_OPTIONS, "buf: is NULL");
 	b = &exec->out[stream == DSEC_STREAM_STDERR];
+	used = &exec->out_used[stream == DSEC_STREAM_STDERR];
 	if (!b->len)
 		take_in(exec);
 	if (b->len) {
-		n = b->len < len ? b->len : len;
-		memcpy(buf, b->data, n);
-		dsec__buf_drop_front(b, n);
+		n = b->len - *used < len ? b->len - *used : len;
+		memcpy(buf, b->data + *used, n);
+		*used += n;
+		if (*used == b->len)
+			b->len = *used = 0;
 		return (int64_t)n;
 	}
 	if (exec->lost)
@@ -267,7 +287,7 @@ int64_t dsec_exec_read(struct dsec_exec *exec, uint32_t stream, void *buf, size_
 int64_t dsec_exec_write(struct dsec_exec *exec, const void *buf, size_t len, struct dsec_error *err)
 {
 	KEEP_ERRNO;
-	int r = dsec__owner_check(exec->sandbox->node, err);
+	int r = exec_check(exec, err);
 	size_t n = len < PIECE ? len : PIECE;
 
 	if (r < 0)
@@ -291,7 +311,7 @@ int64_t dsec_exec_write(struct dsec_exec *exec, const void *buf, size_t len, str
 int dsec_exec_poll(struct dsec_exec *exec, struct dsec_error *err)
 {
 	KEEP_ERRNO;
-	int r = dsec__owner_check(exec->sandbox->node, err);
+	int r = exec_check(exec, err);
 
 	if (r < 0)
 		return r;
@@ -303,7 +323,7 @@ int dsec_exec_resize(struct dsec_exec *exec, uint16_t rows, uint16_t cols, struc
 {
 	KEEP_ERRNO;
 	uint16_t size[2] = { rows, cols };
-	int r = dsec__owner_check(exec->sandbox->node, err);
+	int r = exec_check(exec, err);
 
 	if (r < 0)
 		return r;
@@ -320,7 +340,7 @@ int dsec_exec_resize(struct dsec_exec *exec, uint16_t rows, uint16_t cols, struc
 int dsec_exec_signal(struct dsec_exec *exec, int32_t signo, struct dsec_error *err)
 {
 	KEEP_ERRNO;
-	int r = dsec__owner_check(exec->sandbox->node, err);
+	int r = exec_check(exec, err);
 
 	if (r < 0)
 		return r;
@@ -372,29 +392,28 @@ static int fill_result(struct dsec_exec *e, struct dsec_result *ret, struct dsec
 int dsec_exec_wait(struct dsec_exec *exec, int64_t timeout_ms, struct dsec_result *ret, struct dsec_error *err)
 {
 	KEEP_ERRNO;
-	int64_t end = timeout_ms < 0 ? -1 : dsec__now_ms() + timeout_ms;
-	int r = dsec__owner_check(exec->sandbox->node, err);
+	int64_t end = dsec__deadline(timeout_ms);
+	int r = exec_check(exec, err);
 
 	if (r < 0)
 		return r;
 	if (!ret || ret->sz < offsetof(struct dsec_result, reason) + sizeof ret->reason)
 		return dsec__fail(err, -EINVAL, DSEC_STEP_OPTIONS, "sz: too small for struct dsec_result");
 	for (;;) {
-		int64_t left = end < 0 ? -1 : end - dsec__now_ms();
+		int left = dsec__time_left(end);
 		struct pollfd p = { .fd = exec->chan.fd, .events = POLLIN };
 
 		take_in(exec);
 		if (exec->ended || exec->lost)
 			break;
-		if (exec->flags & DSEC_EXEC_STREAM) { /* nobody will read it while we wait */
-			exec->out[0].len = exec->out[1].len = 0;
-		}
-		if (end >= 0 && left <= 0)
+		if (exec->flags & DSEC_EXEC_STREAM && held(exec) >= HELD_MAX) /* nobody will read it while we wait */
+			exec->out[0].len = exec->out[1].len = exec->out_used[0] = exec->out_used[1] = 0;
+		if (left == 0)
 			return dsec__fail(err, -ETIMEDOUT, DSEC_STEP_NONE, "the command runs on");
 		/* Input that could not be sent: the socket was full, or the kernel out of memory. */
 		if (exec->input_left ? exec->credit > 0 : !exec->input_closed && !(exec->flags & DSEC_EXEC_STDIN))
 			p.events |= POLLOUT;
-		if (poll(&p, 1, left > INT32_MAX ? INT32_MAX : (int)left) < 0 && errno != EINTR)
+		if (poll(&p, 1, left) < 0 && errno != EINTR)
 			return dsec__fail(err, -errno, DSEC_STEP_KEEPER, "poll");
 	}
 	if (exec->lost)

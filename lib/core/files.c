@@ -11,6 +11,7 @@
 
 #include "../util/cleanup.h"
 #include "../util/error.h"
+#include "../util/fs.h"
 #include "core.h"
 
 #define READ_MAX (1u << 30)
@@ -21,19 +22,24 @@ static void exec_closep(struct dsec_exec **e)
 	dsec_exec_close(*e);
 }
 
-/* The result of a transfer, of which only its failure is of interest. */
+/* The result of a transfer (cleared), of which only its failure is of interest. */
+static int judge(struct dsec_result *res, const char *path, struct dsec_error *err)
+{
+	int r = 0;
+
+	if (res->reason != DSEC_REASON_EXITED || res->exit_code != 0)
+		r = dsec__fail(err, res->reason == DSEC_REASON_LOST ? -EPIPE : -EIO, DSEC_STEP_FILE,
+			       "\"%s\": the transfer was ended (signal %d)", path, res->signal);
+	dsec_result_clear(res);
+	return r;
+}
+
 static int finish(struct dsec_exec *e, const char *path, struct dsec_error *err)
 {
 	struct dsec_result res = { .sz = sizeof res };
 	int r = dsec_exec_wait(e, -1, &res, err);
 
-	if (r < 0)
-		return dsec__wrap(err, r, "\"%s\"", path);
-	if (res.reason != DSEC_REASON_EXITED || res.exit_code != 0)
-		r = dsec__fail(err, res.reason == DSEC_REASON_LOST ? -EPIPE : -EIO, DSEC_STEP_FILE,
-			       "\"%s\": the transfer was ended (signal %d)", path, res.signal);
-	dsec_result_clear(&res);
-	return r;
+	return r < 0 ? dsec__wrap(err, r, "\"%s\"", path) : judge(&res, path, err);
 }
 
 static int start(struct dsec_sandbox *sb, const char *path, uint32_t kind, uint64_t flags, uint32_t mode,
@@ -109,11 +115,7 @@ int dsec_sandbox_write(struct dsec_sandbox *sandbox, const char *path, const voi
 
 	if (r < 0)
 		return path ? dsec__wrap(err, r, "\"%s\"", path) : r;
-	if (res.reason != DSEC_REASON_EXITED)
-		r = dsec__fail(err, res.reason == DSEC_REASON_LOST ? -EPIPE : -EIO, DSEC_STEP_FILE,
-			       "\"%s\": the transfer was ended (signal %d)", path, res.signal);
-	dsec_result_clear(&res);
-	return r;
+	return judge(&res, path, err);
 }
 
 static int write_piece(struct dsec_exec *e, const uint8_t *data, size_t len, struct dsec_error *err)
@@ -142,23 +144,25 @@ int dsec_sandbox_put(struct dsec_sandbox *sandbox, const char *host_path, const 
 {
 	KEEP_ERRNO;
 	CLEANUP(exec_closep) struct dsec_exec *e = NULL;
-	AUTO_CLOSE int fd = host_path ? open(host_path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY) : -EBADF;
+	AUTO_CLOSE int fd = -EBADF;
 	AUTO_FREE uint8_t *buf = malloc(PIECE);
 	struct stat st;
 	ssize_t n = 0;
 	int r;
 
+	if (!host_path || !*host_path)
+		return dsec__fail(err, -EINVAL, DSEC_STEP_OPTIONS, "host_path: is empty");
+	fd = open(host_path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (fd < 0 || fstat(fd, &st) < 0)
-		return dsec__fail(err, host_path ? -errno : -EINVAL, DSEC_STEP_FILE, "open \"%s\" on this machine",
-				  host_path ? host_path : "(null)");
+		return dsec__fail(err, -errno, DSEC_STEP_FILE, "open \"%s\" on this machine", host_path);
 	if (!S_ISREG(st.st_mode))
 		return dsec__fail(err, S_ISDIR(st.st_mode) ? -EISDIR : -EINVAL, DSEC_STEP_FILE,
 				  "\"%s\" on this machine is not a regular file", host_path);
 	if (!buf)
 		return dsec__fail(err, -ENOMEM, DSEC_STEP_MEMORY, "a buffer");
 	r = start(sandbox, path, DSEC_EXEC_FILE_WRITE, DSEC_EXEC_STDIN, st.st_mode & 07777, NULL, 0, &e, err);
-	while (r == 0 && (n = read(fd, buf, PIECE)) > 0)
-		r = write_piece(e, buf, (size_t)n, err);
+	while (r == 0 && ((n = read(fd, buf, PIECE)) > 0 || (n < 0 && errno == EINTR)))
+		r = n > 0 ? write_piece(e, buf, (size_t)n, err) : 0;
 	if (r < 0)
 		return r;
 	if (n < 0)
@@ -175,28 +179,23 @@ static int receive(struct dsec_exec *e, int fd, const char *host_path, struct ds
 {
 	AUTO_FREE uint8_t *buf = malloc(PIECE);
 	int64_t n;
+	int r;
 
 	if (!buf)
 		return dsec__fail(err, -ENOMEM, DSEC_STEP_MEMORY, "a buffer");
 	for (;;) {
 		n = dsec_exec_read(e, DSEC_STREAM_STDOUT, buf, PIECE, NULL);
 		if (n == -EAGAIN) {
-			int r = wait_readable(e, err);
-
+			r = wait_readable(e, err);
 			if (r < 0)
 				return r;
 			continue;
 		}
 		if (n <= 0)
 			return 0; /* the end, or what the result will tell */
-		for (int64_t at = 0; at < n;) {
-			ssize_t w = write(fd, buf + at, (size_t)(n - at));
-
-			if (w < 0 && errno != EINTR)
-				return dsec__fail(err, -errno, DSEC_STEP_FILE, "write \"%s\" on this machine",
-						  host_path);
-			at += w < 0 ? 0 : w;
-		}
+		r = dsec__write_all(fd, buf, (size_t)n);
+		if (r < 0)
+			return dsec__fail(err, r, DSEC_STEP_FILE, "write \"%s\" on this machine", host_path);
 	}
 }
 
@@ -225,6 +224,8 @@ int dsec_sandbox_get(struct dsec_sandbox *sandbox, const char *path, const char 
 	r = receive(e, fd, host_path, err);
 	if (r == 0)
 		r = finish(e, path, err);
+	if (r == 0 && close(TAKE_FD(fd)) < 0) /* where network file systems tell that a write failed */
+		r = dsec__fail(err, -errno, DSEC_STEP_FILE, "close \"%s\" on this machine", host_path);
 	if (r == 0 && rename(part, host_path) < 0)
 		r = dsec__fail(err, -errno, DSEC_STEP_FILE, "rename to \"%s\" on this machine", host_path);
 	if (r < 0)

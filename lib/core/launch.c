@@ -12,11 +12,13 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "../node/launcher.h"
 #include "../util/cleanup.h"
 #include "../util/error.h"
+#include "../util/fs.h"
 #include "core.h"
 
 #ifndef MFD_EXEC
@@ -24,6 +26,7 @@
 #endif
 
 #define START_MS 30000
+#define SEAL_TRIES 100
 #define HIGH_FD 10 /* above what the spawned program finds in place, whatever the trainer has closed of 0 to 2 */
 
 extern const char dsec__helper_start[], dsec__helper_end[];
@@ -32,35 +35,42 @@ extern char **environ;
 static int move_high(int take_fd)
 {
 	int fd = take_fd < 0 ? -1 : fcntl(take_fd, F_DUPFD_CLOEXEC, HIGH_FD);
-	int saved = errno;
 
 	dsec__closep(&take_fd);
-	errno = saved;
 	return fd;
+}
+
+/* A page of the file that someone else looks at for a moment (to move or merge it) makes it busy. */
+static int seal(int fd)
+{
+	const struct timespec pause = { .tv_nsec = 1000000 };
+	int r;
+
+	for (int i = 0; i < SEAL_TRIES; i++) {
+		r = fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE);
+		if (r == 0 || errno != EBUSY)
+			break;
+		(void)nanosleep(&pause, NULL);
+	}
+	return r < 0 ? -errno : 0;
 }
 
 static int helper_file(struct dsec_error *err)
 {
-	size_t left = (uintptr_t)dsec__helper_end - (uintptr_t)dsec__helper_start;
-	const char *p = dsec__helper_start;
+	size_t size = (uintptr_t)dsec__helper_end - (uintptr_t)dsec__helper_start;
 	AUTO_CLOSE int fd = memfd_create("dsec-helper", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_EXEC);
+	int r;
 
 	if (fd < 0 && errno == EINVAL)
 		fd = memfd_create("dsec-helper", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	fd = move_high(TAKE_FD(fd));
 	if (fd < 0)
 		return dsec__fail(err, -errno, DSEC_STEP_LAUNCHER, "memfd_create (is vm.memfd_noexec set to 2?)");
-	while (left) {
-		ssize_t n = write(fd, p, left);
-
-		if (n < 0 && errno != EINTR)
-			return dsec__fail(err, -errno, DSEC_STEP_LAUNCHER, "write the helper to memory");
-		p += n < 0 ? 0 : n;
-		left -= n < 0 ? 0 : (size_t)n;
-	}
-	if (fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) < 0)
-		return dsec__fail(err, -errno, DSEC_STEP_LAUNCHER, "seal the helper");
-	return TAKE_FD(fd);
+	r = dsec__write_all(fd, dsec__helper_start, size);
+	if (r < 0)
+		return dsec__fail(err, r, DSEC_STEP_LAUNCHER, "write the helper to memory");
+	r = seal(fd);
+	return r < 0 ? dsec__fail(err, r, DSEC_STEP_LAUNCHER, "seal the helper: %s", strerror(-r)) : TAKE_FD(fd);
 }
 
 static int spawn(int file, int socket, const struct dsec__state *st, struct dsec_error *err)
@@ -87,7 +97,8 @@ static int spawn(int file, int socket, const struct dsec__state *st, struct dsec
 	return 0;
 }
 
-static int await(int fd, struct dsec_error *err)
+/* The launcher's one frame. */
+static int await(int fd, bool *ret_has_ids, struct dsec_error *err)
 {
 	struct dsec__chan c;
 	const uint8_t *payload;
@@ -102,25 +113,18 @@ static int await(int fd, struct dsec_error *err)
 		r = dsec__fail(err, r < 0 ? r : -ETIMEDOUT, DSEC_STEP_LAUNCHER, "wait for the launcher");
 	else if (!dsec__chan_next(&c, &f, &payload))
 		r = dsec__fail(err, -EPIPE, DSEC_STEP_LAUNCHER, "the launcher ended while it started");
-	else if (f.type == DSEC__FRAME_READY)
+	else if (f.type != DSEC__FRAME_READY || f.len != 1)
+		r = dsec__frame_error(&f, payload, err);
+	else
 		r = 0;
-	else if (f.type == DSEC_FRAME_FAILED && f.len == sizeof *err) {
-		struct dsec_error e;
-
-		memcpy(&e, payload, sizeof e);
-		e.text[sizeof e.text - 1] = 0;
-		r = e.code < 0 ? e.code : -EPROTO;
-		if (err)
-			*err = e;
-	} else {
-		r = dsec__fail(err, -EPROTO, DSEC_STEP_LAUNCHER, "the launcher spoke out of turn");
-	}
+	if (r == 0)
+		*ret_has_ids = payload[0];
 	c.fd = -EBADF; /* the caller's */
 	dsec__chan_done(&c);
 	return r;
 }
 
-int dsec__launcher_start(const struct dsec__state *st, struct dsec_error *err)
+int dsec__launcher_start(const struct dsec__state *st, bool *ret_has_ids, struct dsec_error *err)
 {
 	AUTO_CLOSE int ours = -EBADF;
 	AUTO_CLOSE int theirs = -EBADF;
@@ -143,6 +147,6 @@ int dsec__launcher_start(const struct dsec__state *st, struct dsec_error *err)
 	if (r < 0)
 		return r;
 	dsec__closep(&theirs);
-	r = await(ours, err);
+	r = await(ours, ret_has_ids, err);
 	return r < 0 ? r : TAKE_FD(ours);
 }

@@ -11,6 +11,7 @@
 #include "../linux/probe.h"
 #include "../util/cleanup.h"
 #include "../util/error.h"
+#include "../util/fs.h"
 #include "core.h"
 
 int dsec_node_open(struct dsec_node **ret_node, const struct dsec_node_opts *opts, struct dsec_error *err)
@@ -37,11 +38,13 @@ int dsec_node_open(struct dsec_node **ret_node, const struct dsec_node_opts *opt
 		return r;
 	r = dsec__state_reap(&node->state, err);
 	if (r >= 0)
-		r = node->launcher = dsec__launcher_start(&node->state, err);
+		r = node->launcher = dsec__launcher_start(&node->state, &node->has_ids, err);
 	if (r < 0) {
 		dsec__state_close(&node->state);
 		return r;
 	}
+	dsec__log(DSEC_LOG_DEBUG, "opened node \"%s\", images in \"%s\"%s", node->state.root, node->state.images,
+		  node->has_ids ? "" : "; sandboxes have no ids of their own");
 	*ret_node = TAKE_PTR(node);
 	return 0;
 }
@@ -62,7 +65,9 @@ int dsec_node_probe(struct dsec_node *node, struct dsec_probe_item *items, size_
 		    struct dsec_error *err)
 {
 	KEEP_ERRNO;
-	return dsec__probe(node ? node->state.root : NULL, node ? node->state.images : NULL, items, n_items, item_sz,
+	int r = node ? dsec__owner_check(node, err) : 0;
+
+	return r < 0 ? r : dsec__probe(node ? node->state.root : NULL, node ? node->state.images : NULL, items, n_items, item_sz,
 			   err);
 }
 
@@ -86,7 +91,7 @@ static bool info_read(struct dsec_node *node, const char *id, struct dsec_sandbo
 		copy_text(ret->backend, sizeof ret->backend, s.backend);
 		copy_text(ret->image, sizeof ret->image, s.image);
 		ret->keeper_pid = dsec__sbdir_keeper_pid(dir);
-		ret->state = dsec__sbdir_alive(dir) ? DSEC_STATE_RUNNING : DSEC_STATE_LOST;
+		ret->state = dsec__sbdir_alive(dir) ? DSEC_STATE_RUNNING : DSEC_STATE_LOST; /* in doubt it lives */
 		dsec__spec_done(&s);
 	}
 	dsec__buf_done(&buf);
@@ -104,16 +109,11 @@ static int by_age(const void *a, const void *b)
 static int list_all(struct dsec_node *node, struct dsec_sandbox_info **ret_all, size_t *ret_n, struct dsec_error *err)
 {
 	AUTO_FREE struct dsec_sandbox_info *all = NULL;
-	AUTO_CLOSEDIR DIR *dir = NULL;
-	int fd = openat(node->state.sb_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	AUTO_CLOSEDIR DIR *dir = dsec__opendirat(node->state.sb_fd, ".");
 	size_t n = 0, cap = 0;
 
-	if (fd < 0 || !(dir = fdopendir(fd))) {
-		int r = dsec__fail(err, -errno, DSEC_STEP_NODE, "read \"%s/sb\"", node->state.root);
-
-		dsec__closep(&fd);
-		return r;
-	}
+	if (!dir)
+		return dsec__fail(err, -errno, DSEC_STEP_NODE, "read \"%s/sb\"", node->state.root);
 	for (struct dirent *e; (e = readdir(dir));) {
 		if (e->d_name[0] == '.')
 			continue; /* being made, or no sandbox */
@@ -178,7 +178,7 @@ int dsec_node_stats(struct dsec_node *node, struct dsec_node_stats *ret, struct 
 	s.create_failed = atomic_load(&shm->create_failed);
 	s.execs = atomic_load(&shm->execs);
 	s.reaped = atomic_load(&shm->reaped);
-	for (size_t i = 0; geteuid() == 0 && i < DSEC__SLOTS; i++)
+	for (size_t i = 0; node->has_ids && i < DSEC__SLOTS; i++)
 		s.ids_free += atomic_load_explicit(&shm->slots[i], memory_order_relaxed) == 0;
 	s.sz = ret->sz;
 	memcpy(ret, &s, ret->sz < sizeof s ? ret->sz : sizeof s);

@@ -193,8 +193,6 @@ int dsec__exec_opts_check(struct dsec_exec_opts *o, const char *const argv[], co
 		return refuse(err, "flags", "DSEC_EXEC_STREAM has no limit that could kill");
 	if (o->reserved)
 		return refuse(err, "reserved", "is not 0");
-	if (o->flags & DSEC_EXEC_TTY)
-		o->flags |= DSEC_EXEC_STDIN;
 	r = check_env(o->env, err);
 	if (r == 0)
 		r = check_workdir(o->workdir, err);

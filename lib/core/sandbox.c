@@ -15,10 +15,19 @@
 
 int dsec__owner_check(const struct dsec_node *node, struct dsec_error *err)
 {
+	if (!node)
+		return dsec__fail(err, -EINVAL, DSEC_STEP_OPTIONS, "node: is NULL");
 	if (node->owner == getpid())
 		return 0;
 	return dsec__fail(err, -ECHILD, DSEC_STEP_NODE, "the handle belongs to process %d, which forked this one",
 			  (int)node->owner);
+}
+
+static int sandbox_check(const struct dsec_sandbox *sb, struct dsec_error *err)
+{
+	if (!sb)
+		return dsec__fail(err, -EINVAL, DSEC_STEP_OPTIONS, "sandbox: is NULL");
+	return dsec__owner_check(sb->node, err);
 }
 
 static int check_caps(const struct dsec_backend_ops *ops, const struct dsec_sandbox_opts *o, struct dsec_error *err)
@@ -121,8 +130,10 @@ int dsec_sandbox_attach(struct dsec_node *node, const char *id, struct dsec_sand
 		dsec__spec_done(&spec);
 	}
 	dsec__buf_done(&buf);
-	if (r < 0 || !ops || !(ops->caps & DSEC_CAP_ATTACH))
-		return dsec__fail(err, r < 0 ? r : -ENOTSUP, DSEC_STEP_NAME, "read the spec of \"%s\"", found);
+	if (r < 0)
+		return dsec__fail(err, r, DSEC_STEP_NAME, "read the spec of \"%s\"", found);
+	if (!ops || !(ops->caps & DSEC_CAP_ATTACH))
+		return dsec__fail(err, -ENOTSUP, DSEC_STEP_NAME, "\"%s\" is of a backend that cannot be attached to", found);
 	sb = sandbox_new(node, ops);
 	if (!sb)
 		return dsec__fail_retry(err, -ENOMEM, DSEC_STEP_MEMORY, "a sandbox handle");
@@ -157,22 +168,25 @@ int dsec_sandbox_fd(const struct dsec_sandbox *sandbox)
 int dsec_sandbox_wait(struct dsec_sandbox *sandbox, int64_t timeout_ms, struct dsec_error *err)
 {
 	KEEP_ERRNO;
-	int r = dsec__owner_check(sandbox->node, err);
+	int r = sandbox_check(sandbox, err);
 
 	if (r < 0)
 		return r;
 	switch (sandbox->state) {
 	case SANDBOX_STARTING:
 		r = sandbox->ops->start(sandbox, timeout_ms, err);
-		if (r == 0)
+		if (r == 0) {
 			sandbox->state = SANDBOX_RUNNING;
-		else if (r != -ETIMEDOUT)
+			dsec__log(DSEC_LOG_DEBUG, "sandbox \"%s\" runs", sandbox->id);
+		} else if (r != -ETIMEDOUT)
 			sandbox->state = SANDBOX_FAILED;
 		return r;
 	case SANDBOX_STOPPING:
 		r = sandbox->ops->stop(sandbox, timeout_ms, err);
-		if (r == 0)
+		if (r == 0) {
 			sandbox->state = SANDBOX_STOPPED; /* after a failure it may be asked again */
+			dsec__log(DSEC_LOG_DEBUG, "sandbox \"%s\" ended", sandbox->id);
+		}
 		return r;
 	case SANDBOX_FAILED:
 		return dsec__fail(err, -EPIPE, DSEC_STEP_KEEPER, "sandbox \"%s\" failed to start", sandbox->id);
@@ -185,7 +199,7 @@ int dsec_sandbox_stats(struct dsec_sandbox *sandbox, struct dsec_sandbox_stats *
 {
 	KEEP_ERRNO;
 	struct dsec_sandbox_stats s = { .sz = sizeof s };
-	int r = dsec__owner_check(sandbox->node, err);
+	int r = sandbox_check(sandbox, err);
 
 	if (r < 0)
 		return r;
@@ -207,7 +221,8 @@ int dsec_sandbox_stats(struct dsec_sandbox *sandbox, struct dsec_sandbox_stats *
 int dsec_sandbox_stop(struct dsec_sandbox *sandbox, uint64_t flags, struct dsec_error *err)
 {
 	KEEP_ERRNO;
-	int r = dsec__owner_check(sandbox->node, err);
+	struct dsec_error e = { 0 };
+	int r = sandbox_check(sandbox, err);
 
 	if (r < 0)
 		return r;
@@ -216,8 +231,12 @@ int dsec_sandbox_stop(struct dsec_sandbox *sandbox, uint64_t flags, struct dsec_
 	if (sandbox->state == SANDBOX_STOPPED)
 		return 0;
 	sandbox->state = SANDBOX_STOPPING;
-	r = dsec_sandbox_wait(sandbox, flags & DSEC_SANDBOX_NOWAIT ? 0 : -1, err);
-	return r == -ETIMEDOUT && flags & DSEC_SANDBOX_NOWAIT ? 0 : r;
+	r = dsec_sandbox_wait(sandbox, flags & DSEC_SANDBOX_NOWAIT ? 0 : -1, &e);
+	if (r == -ETIMEDOUT && flags & DSEC_SANDBOX_NOWAIT)
+		return 0;
+	if (r < 0 && err)
+		*err = e;
+	return r;
 }
 
 void dsec_sandbox_close(struct dsec_sandbox *sandbox)
@@ -227,9 +246,7 @@ void dsec_sandbox_close(struct dsec_sandbox *sandbox)
 
 	if (!sandbox)
 		return;
-	/* In a forked child the descriptors are copies: closing them takes nothing from the parent, and no slot may run. */
-	if (sandbox->node->owner == getpid())
-		sandbox->ops->destroy(sandbox);
+	sandbox->ops->destroy(sandbox);
 	idle = atomic_load(&sandbox->idle_channel);
 	dsec__closep(&idle);
 	free(sandbox);

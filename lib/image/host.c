@@ -21,6 +21,7 @@
 #include "../node/state.h"
 #include "../util/cleanup.h"
 #include "../util/error.h"
+#include "../util/fs.h"
 #include "secret.h"
 
 #define BUILDER 2u /* raised when the tree that is made changes */
@@ -340,14 +341,9 @@ static int open_host_dir(const char *images, struct dsec_error *err)
 /* Removes the half-made trees of processes that died. */
 static void sweep(int host)
 {
-	AUTO_CLOSEDIR DIR *dir = NULL;
-	int fd = openat(host, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	AUTO_CLOSEDIR DIR *dir = dsec__opendirat(host, ".");
 
-	if (fd < 0 || !(dir = fdopendir(fd))) {
-		dsec__closep(&fd);
-		return;
-	}
-	for (struct dirent *e; (e = readdir(dir));) {
+	for (struct dirent *e; dir && (e = readdir(dir));) {
 		struct stat st;
 
 		if (e->d_name[0] == '.' && !is_dots(e->d_name) && fstatat(host, e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* Framed connections. Must not block, must not trust a length, must not raise SIGPIPE in a process that embeds us. */
+/* Framed connections. Must not trust a length, must not raise SIGPIPE in a process that embeds us. */
 #include "chan.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "../util/cleanup.h"
+#include "../util/error.h"
 
 #define READ_STEP (64u << 10)
 
@@ -23,7 +26,11 @@ void dsec__chan_done(struct dsec__chan *c)
 	dsec__closep(&c->fd);
 	for (unsigned i = 0; i < c->n_fds; i++)
 		dsec__closep(&c->fds[i]);
-	c->n_fds = 0;
+	for (unsigned i = 0; i < c->n_out_fds; i++)
+		dsec__closep(&c->out_fds[i].fd);
+	free(c->out_fds);
+	c->out_fds = NULL;
+	c->n_fds = c->n_out_fds = 0;
 	dsec__buf_done(&c->in);
 	dsec__buf_done(&c->out);
 }
@@ -82,6 +89,8 @@ void dsec__chan_fill(struct dsec__chan *c)
 		return;
 	}
 	keep_fds(c, &msg);
+	if (msg.msg_flags & MSG_CTRUNC)
+		c->broken = true; /* no descriptor was free for one that came: its frame must not claim another's */
 	if (n == 0)
 		c->eof = true;
 	c->in.len += (size_t)n;
@@ -117,21 +126,61 @@ int dsec__chan_claim_fd(struct dsec__chan *c)
 	return fd;
 }
 
+/* One sendmsg, with a descriptor unless fd is negative. Bytes, or -errno. */
+static ssize_t send_some(int socket, struct iovec *iov, size_t n_iov, int fd, int flags)
+{
+	union {
+		char space[CMSG_SPACE(sizeof(int))];
+		struct cmsghdr align;
+	} ctl = { 0 };
+	struct msghdr msg = { .msg_iov = iov, .msg_iovlen = n_iov };
+	struct cmsghdr *h = &ctl.align;
+	ssize_t n;
+
+	if (fd >= 0) {
+		msg.msg_control = &ctl;
+		msg.msg_controllen = sizeof ctl;
+		h->cmsg_level = SOL_SOCKET;
+		h->cmsg_type = SCM_RIGHTS;
+		h->cmsg_len = CMSG_LEN(sizeof fd);
+		memcpy(CMSG_DATA(h), &fd, sizeof fd);
+	}
+	do
+		n = sendmsg(socket, &msg, MSG_NOSIGNAL | flags);
+	while (n < 0 && errno == EINTR);
+	return n < 0 ? -errno : n;
+}
+
+/* Bytes of the queue are gone, and with the first of them its descriptor. */
+static void sent_front(struct dsec__chan *c, size_t n)
+{
+	dsec__buf_drop_front(&c->out, n);
+	if (c->n_out_fds && c->out_fds[0].at == 0) {
+		dsec__closep(&c->out_fds[0].fd);
+		c->n_out_fds--;
+		memmove(c->out_fds, c->out_fds + 1, c->n_out_fds * sizeof c->out_fds[0]);
+	}
+	for (unsigned i = 0; i < c->n_out_fds; i++)
+		c->out_fds[i].at -= n;
+}
+
 void dsec__chan_flush(struct dsec__chan *c)
 {
 	while (c->out.len && !c->broken) {
-		ssize_t n = send(c->fd, c->out.data, c->out.len, MSG_DONTWAIT | MSG_NOSIGNAL);
+		bool has_fd = c->n_out_fds && c->out_fds[0].at == 0;
+		unsigned next = has_fd; /* a descriptor goes with the first byte that is sent: the next one begins a message */
+		struct iovec iov = { c->out.data, next < c->n_out_fds ? c->out_fds[next].at : c->out.len };
+		ssize_t n = send_some(c->fd, &iov, 1, has_fd ? c->out_fds[0].fd : -1, MSG_DONTWAIT);
 
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0 && errno == EAGAIN)
+		if (n == -EAGAIN)
 			return;
 		if (n < 0) {
-			c->broken |= errno != EPIPE && errno != ECONNRESET;
-			c->out.len = 0;
+			/* A peer that is gone shows when we read, after what it sent before. Else a frame is lost. */
+			c->broken |= n != -EPIPE && n != -ECONNRESET;
+			sent_front(c, c->out.len);
 			return;
 		}
-		dsec__buf_drop_front(&c->out, (size_t)n);
+		sent_front(c, (size_t)n);
 	}
 }
 
@@ -147,71 +196,80 @@ static void queue_rest(struct dsec__chan *c, const struct dsec_frame *f, const v
 		c->broken = true;
 }
 
+static int queue_fd(struct dsec__chan *c, int fd)
+{
+	struct dsec__chan_fd *p;
+	int copy;
+
+	if (c->n_out_fds == DSEC__CHAN_FDS)
+		return -EAGAIN;
+	p = realloc(c->out_fds, (c->n_out_fds + 1) * sizeof *p);
+	if (!p)
+		return -ENOMEM;
+	c->out_fds = p;
+	copy = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+	if (copy < 0)
+		return -errno;
+	p[c->n_out_fds++] = (struct dsec__chan_fd){ copy, c->out.len };
+	return 0;
+}
+
+static int send_frame(struct dsec__chan *c, const struct dsec_frame *f, const void *payload, int fd)
+{
+	struct iovec iov[2] = { { (void *)(uintptr_t)f, sizeof *f }, { (void *)(uintptr_t)payload, f->len } };
+	ssize_t sent = -EAGAIN;
+
+	if (c->broken)
+		return -EPIPE; /* a part of a frame may be gone: nothing may follow it */
+	if (!c->out.len)
+		sent = send_some(c->fd, iov, 2, fd, MSG_DONTWAIT);
+	if (sent < 0 && sent != -EAGAIN)
+		return (int)sent;
+	if (sent < 0 && fd >= 0) {
+		int r = queue_fd(c, fd);
+
+		if (r < 0)
+			return r;
+	}
+	queue_rest(c, f, payload, sent < 0 ? 0 : (size_t)sent);
+	return c->broken ? -ENOMEM : 0;
+}
+
 void dsec__chan_send(struct dsec__chan *c, uint16_t type, uint32_t channel, const void *payload, size_t n)
 {
 	struct dsec_frame f = { .len = (uint32_t)n, .type = type, .channel = channel };
-	struct iovec iov[2] = { { &f, sizeof f }, { (void *)(uintptr_t)payload, n } };
-	struct msghdr msg = { .msg_iov = iov, .msg_iovlen = 2 };
-	ssize_t sent = 0;
+	int r = send_frame(c, &f, payload, -1);
 
-	if (!c->out.len) {
-		do
-			sent = sendmsg(c->fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL);
-		while (sent < 0 && errno == EINTR);
-		if (sent < 0 && errno != EAGAIN) {
-			/* A peer that is gone shows when we read, after what it sent before. Else a frame is lost. */
-			c->broken |= errno != EPIPE && errno != ECONNRESET;
-			return;
-		}
-		if (sent < 0)
-			sent = 0;
-	}
-	queue_rest(c, &f, payload, (size_t)sent);
-}
-
-static int drain(struct dsec__chan *c)
-{
-	while (c->out.len) {
-		struct pollfd p = { .fd = c->fd, .events = POLLOUT };
-
-		if (poll(&p, 1, -1) < 0 && errno != EINTR)
-			return -errno;
-		if (p.revents & (POLLHUP | POLLERR))
-			return -EPIPE;
-		dsec__chan_flush(c);
-	}
-	return 0;
+	/* A peer that is gone shows when we read, after what it sent before. Else a frame is lost. */
+	c->broken |= r < 0 && r != -EPIPE && r != -ECONNRESET;
 }
 
 int dsec__chan_send_fd(struct dsec__chan *c, uint16_t type, uint16_t flags, uint32_t channel, const void *payload,
 		       size_t n, int fd)
 {
-	union {
-		char space[CMSG_SPACE(sizeof(int))];
-		struct cmsghdr align;
-	} ctl = { 0 };
 	struct dsec_frame f = { .len = (uint32_t)n, .type = type, .flags = DSEC__FRAME_FD | flags,
 				.channel = channel };
-	struct iovec iov[2] = { { &f, sizeof f }, { (void *)(uintptr_t)payload, n } };
-	struct msghdr msg = { .msg_iov = iov, .msg_iovlen = 2, .msg_control = &ctl, .msg_controllen = sizeof ctl };
-	struct cmsghdr *h = CMSG_FIRSTHDR(&msg);
-	ssize_t sent;
-	int r;
 
-	h->cmsg_level = SOL_SOCKET;
-	h->cmsg_type = SCM_RIGHTS;
-	h->cmsg_len = CMSG_LEN(sizeof fd);
-	memcpy(CMSG_DATA(h), &fd, sizeof fd);
-	r = drain(c); /* the descriptor travels with the frame's first byte, so that byte cannot wait in the queue */
-	if (r < 0)
-		return r;
-	do
-		sent = sendmsg(c->fd, &msg, MSG_NOSIGNAL);
-	while (sent < 0 && errno == EINTR);
-	if (sent < 0)
-		return -errno;
-	queue_rest(c, &f, payload, (size_t)sent);
-	return c->broken ? -ENOMEM : 0;
+	return send_frame(c, &f, payload, fd);
+}
+
+int dsec__chan_drain(struct dsec__chan *c, int64_t timeout_ms)
+{
+	int64_t end = dsec__deadline(timeout_ms);
+
+	for (dsec__chan_flush(c); c->out.len && !c->broken; dsec__chan_flush(c)) {
+		struct pollfd p = { .fd = c->fd, .events = POLLOUT };
+		int left = dsec__time_left(end);
+		int n = poll(&p, 1, left);
+
+		if (n < 0 && errno != EINTR)
+			return -errno;
+		if (n == 0 && left == 0)
+			return -ETIMEDOUT;
+		if (n > 0 && p.revents & (POLLHUP | POLLERR))
+			return -EPIPE;
+	}
+	return c->broken ? -EPIPE : 0;
 }
 
 int dsec__frame_send(int fd, uint16_t type, const void *payload, size_t n, bool wait)
@@ -225,6 +283,12 @@ int dsec__frame_send(int fd, uint16_t type, const void *payload, size_t n, bool 
 		bool first = left == sizeof f + n;
 		ssize_t w = sendmsg(fd, &msg, MSG_NOSIGNAL | (first && !wait ? MSG_DONTWAIT : 0));
 
+		if (w < 0 && errno == EAGAIN && (wait || !first)) { /* a backend may give us one that does not block */
+			struct pollfd p = { .fd = fd, .events = POLLOUT };
+
+			(void)poll(&p, 1, -1); /* whatever it says, the next send tells */
+			continue;
+		}
 		if (w < 0 && errno == EINTR)
 			continue;
 		if (w < 0)
@@ -243,27 +307,38 @@ int dsec__frame_send(int fd, uint16_t type, const void *payload, size_t n, bool 
 
 int dsec__chan_wait(struct dsec__chan *c, int64_t timeout_ms)
 {
-	int64_t end = timeout_ms < 0 ? -1 : dsec__now_ms() + timeout_ms;
+	int64_t end = dsec__deadline(timeout_ms);
 
 	for (;;) {
-		struct pollfd p = { .fd = c->fd, .events = POLLIN };
-		int64_t left = end < 0 ? -1 : end - dsec__now_ms();
-		int n;
+		struct pollfd p = { .fd = c->fd, .events = POLLIN | (c->out.len ? POLLOUT : 0) };
+		int left = dsec__time_left(end);
+		int n = poll(&p, 1, left);
 
-		if (c->out.len)
-			p.events |= POLLOUT;
-		if (end >= 0 && left < 0)
-			left = 0;
-		n = poll(&p, 1, left > INT32_MAX ? INT32_MAX : (int)left);
 		if (n < 0 && errno != EINTR)
 			return -errno;
 		if (n > 0 && p.revents & POLLOUT)
 			dsec__chan_flush(c);
 		if (n > 0 && p.revents & (POLLIN | POLLHUP | POLLERR))
 			return 1;
-		if (end >= 0 && dsec__now_ms() >= end)
+		if (left == 0)
 			return 0;
 	}
+}
+
+int dsec__frame_error(const struct dsec_frame *f, const uint8_t *payload, struct dsec_error *err)
+{
+	struct dsec_error e;
+
+	if (f->type != DSEC_FRAME_FAILED || f->len != sizeof e)
+		return dsec__fail(err, -EPROTO, DSEC_STEP_PROTOCOL, "frame %u of %u bytes where none was due", f->type,
+				  f->len);
+	memcpy(&e, payload, sizeof e);
+	if (e.code >= 0)
+		return dsec__fail(err, -EPROTO, DSEC_STEP_PROTOCOL, "a failure came without a code");
+	e.text[sizeof e.text - 1] = 0;
+	if (err)
+		*err = e;
+	return e.code;
 }
 
 uint64_t dsec__now_ns(void)
@@ -277,4 +352,22 @@ uint64_t dsec__now_ns(void)
 int64_t dsec__now_ms(void)
 {
 	return (int64_t)(dsec__now_ns() / 1000000u);
+}
+
+int64_t dsec__deadline(int64_t timeout_ms)
+{
+	int64_t now = dsec__now_ms();
+
+	if (timeout_ms < 0)
+		return -1;
+	return timeout_ms > INT64_MAX - now ? INT64_MAX : now + timeout_ms;
+}
+
+int dsec__time_left(int64_t deadline)
+{
+	int64_t left = deadline < 0 ? -1 : deadline - dsec__now_ms();
+
+	if (deadline >= 0 && left < 0)
+		return 0;
+	return left > INT32_MAX ? INT32_MAX : (int)left;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A connection that carries frames (struct dsec_frame of dsec/backend.h) over a stream socket: what has come and is not
- * yet a whole frame, and what shall go and does not fit yet. Used by keeper, agent and library alike; never blocks.
+ * yet a whole frame, and what shall go and does not fit yet. Used by keeper, agent and library alike. Calls that may
+ * block say so.
  */
 #ifndef DSEC__CHAN_H
 #define DSEC__CHAN_H
@@ -25,12 +26,11 @@ enum {
 	DSEC__FRAME_START = 64, /* struct dsec__request; flag FD: its control group, as dsec__cgroup_exec_open() gives it */
 	DSEC__FRAME_TAKEN = 65, /* uint32_t: so many bytes of output were taken */
 	DSEC__FRAME_KILL = 66,  /* end the tree as well as the agent can: there is no control group for it */
+	DSEC__FRAME_FORGET = 67, /* nobody waits for it any more: drop its output */
 	DSEC__FRAME_MOUNT = 70, /* flag FD: a detached mount; `channel` says which */
 	DSEC__FRAME_GO = 71, /* all is prepared: become the sandbox */
-	DSEC__FRAME_FORGET = 67, /* nobody waits for it any more: drop its output */
 	/* agent to keeper */
 	DSEC__FRAME_AGENT_READY = 80,
-	DSEC__FRAME_STARTED = 81,
 	DSEC__FRAME_ENDED = 82, /* struct dsec__ended */
 };
 
@@ -51,16 +51,24 @@ struct dsec__ended {
 	uint64_t memory_peak;
 };
 
+/* A descriptor that waits to be sent. */
+struct dsec__chan_fd {
+	int fd;    /* ours */
+	size_t at; /* goes with this byte of the queue */
+};
+
+#define DSEC__CHAN_FDS 4096u /* that may wait: as many commands as a sandbox may be asked to start at once */
+
 struct dsec__chan {
 	int fd;
 	struct dsec__buf in, out;
+	struct dsec__chan_fd *out_fds; /* oldest first */
+	unsigned n_out_fds;
 	int fds[4]; /* received, not yet claimed, oldest first */
 	unsigned n_fds;
 	size_t in_used; /* bytes of `in` that were handed out as frames */
 	bool eof, broken;
 };
-
-#define DSEC__CHAN_NONE { .fd = -EBADF }
 
 void dsec__chan_init(struct dsec__chan *c, int take_fd);
 void dsec__chan_done(struct dsec__chan *c);
@@ -77,11 +85,13 @@ int dsec__chan_claim_fd(struct dsec__chan *c);
 
 /* Queues a frame and sends what the socket takes. Memory failing sets broken. */
 void dsec__chan_send(struct dsec__chan *c, uint16_t type, uint32_t channel, const void *payload, size_t n);
-/* The same with one descriptor (borrowed). The queue must be empty or is waited for: use while the peer reads. */
+/* The same with one descriptor (borrowed). 0 or -errno: nothing of the frame was sent or queued then. */
 int dsec__chan_send_fd(struct dsec__chan *c, uint16_t type, uint16_t flags, uint32_t channel, const void *payload,
 		       size_t n, int fd);
 /* Sends what the socket takes of the queue. */
 void dsec__chan_flush(struct dsec__chan *c);
+/* Sends all of it: blocks while the peer does not read. 0, -EPIPE, -ETIMEDOUT or -errno. */
+int dsec__chan_drain(struct dsec__chan *c, int64_t timeout_ms);
 static inline bool dsec__chan_pending(const struct dsec__chan *c)
 {
 	return c->out.len > 0;
@@ -96,8 +106,15 @@ int dsec__frame_send(int fd, uint16_t type, const void *payload, size_t n, bool 
 /* Waits until the channel can be read (and flushes meanwhile). 1 readable, 0 timeout, -errno. timeout_ms -1: for ever. */
 int dsec__chan_wait(struct dsec__chan *c, int64_t timeout_ms);
 
+/* The error that a FAILED frame carries, into err (NULL is allowed); its code. A payload that is none is -EPROTO. */
+int dsec__frame_error(const struct dsec_frame *f, const uint8_t *payload, struct dsec_error *err);
+
 /* Milliseconds of CLOCK_BOOTTIME, for deadlines, and nanoseconds. */
 int64_t dsec__now_ms(void);
 uint64_t dsec__now_ns(void);
+
+/* When a timeout (-1: none) from now is over, and how much of it is left, for poll(): -1 for ever, 0 when it is over. */
+int64_t dsec__deadline(int64_t timeout_ms);
+int dsec__time_left(int64_t deadline);
 
 #endif

@@ -90,6 +90,18 @@ static void unescape(char *s)
 	*to = '\0';
 }
 
+/*
+ * Closes a file that getline() has come to the end of. 0, or -errno if that was not its end: taken for it, limits would
+ * seem to be what this machine lacks.
+ */
+static int read_end(FILE *f)
+{
+	int r = feof(f) ? 0 : -errno;
+
+	(void)fclose(f); /* only read */
+	return r;
+}
+
 /* 0 or -errno. Lines are "id:controllers:path". */
 static int read_own(struct place places[DSEC__CG_MAX])
 {
@@ -115,8 +127,7 @@ static int read_own(struct place places[DSEC__CG_MAX])
 				(void)strcpy(places[i].own, path); /* fits */
 		}
 	}
-	(void)fclose(f); /* only read */
-	return 0;
+	return read_end(f);
 }
 
 /*
@@ -166,8 +177,7 @@ static int read_mounts(struct place places[DSEC__CG_MAX])
 			if (v2 ? !controllers[i] : controllers[i] && super && has_word(super + 1, controllers[i], ','))
 				see_mount(&places[i], field[3], field[4]);
 	}
-	(void)fclose(f); /* only read */
-	return 0;
+	return read_end(f);
 }
 
 /*
@@ -383,10 +393,10 @@ int dsec__cgroot_open(struct dsec__cgroot *root, struct dsec_error *err)
 		return dsec__fail(err, -ENOMEM, DSEC_STEP_MEMORY, "allocate the table of hierarchies");
 	r = read_own(places);
 	if (r < 0 && r != -ENOENT) /* absent: a kernel without control groups */
-		return dsec__fail(err, r, DSEC_STEP_CGROUP, "open \"/proc/self/cgroup\"");
+		return dsec__fail(err, r, DSEC_STEP_CGROUP, "read \"/proc/self/cgroup\"");
 	r = r < 0 ? 0 : read_mounts(places);
 	if (r < 0)
-		return dsec__fail(err, r, DSEC_STEP_CGROUP, "open \"/proc/self/mountinfo\"");
+		return dsec__fail(err, r, DSEC_STEP_CGROUP, "read \"/proc/self/mountinfo\"");
 	open_all(root, places);
 	choose(root);
 	return 0;

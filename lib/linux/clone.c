@@ -73,10 +73,10 @@ static long start(struct clone_args *args, int (*fn)(void *), void *arg)
 
 #endif
 
-pid_t dsec__vfork_into(int group, int (*fn)(void *), void *arg, void *stack, size_t size)
+pid_t dsec__clone_into(int group, int (*fn)(void *), void *arg, void *stack, size_t size)
 {
 	struct clone_args args = {
-		.flags = CLONE_VM | CLONE_VFORK,
+		.flags = CLONE_VM,
 		.exit_signal = SIGCHLD,
 		.stack = (uint64_t)(uintptr_t)stack,
 		.stack_size = size,

@@ -132,7 +132,8 @@ static int sys_bind(int root, struct dsec_error *err)
 
 static int stage_kernel(int root, const struct dsec__spec *spec, struct dsec_error *err)
 {
-	static const struct option pts[] = { { "newinstance", NULL }, { "ptmxmode", "0666" }, { "mode", "0620" }, { 0 } };
+	static const struct option pts[] = { { "newinstance", NULL }, { "ptmxmode", "0666" }, { "mode", "0620" },
+					      { "max", "128" }, { 0 } }; /* the machine has kernel.pty.max for all */
 	static const struct option shm[] = { { "mode", "1777" }, { "size", "67108864" }, { "nr_inodes", "65536" }, { 0 } };
 	int r = mount_new(root, "proc", NULL, QUIET, "proc", err);
 
@@ -252,6 +253,8 @@ static int stage_mask(int root, bool host_sys, struct dsec_error *err)
 		int from = null;
 		int r;
 
+		if (at < 0 && errno != ENOENT)
+			return dsec__fail(err, -errno, DSEC_STEP_MOUNT, "open \"/%s\" to mask it", masks[i].path);
 		if (at < 0 || (masks[i].how == HIDE_HOST && !host_sys))
 			continue; /* this kernel has no such file */
 		if (fstat(at, &st) < 0)

@@ -2,7 +2,7 @@
 /*
  * The system call filter: from the tables of syscalls.h to BPF.
  *
- * Five calls are decided by their arguments. They go through three small libseccomp filters, since one cannot say
+ * Six calls are decided by their arguments. They go through three small libseccomp filters, since one cannot say
  * "allow these arguments, refuse all others with an error that is not the default", nor compare 32 bits for inequality:
  * traps, then what is allowed, then what is refused. They are chained: where one would return its default, it jumps to
  * the next.

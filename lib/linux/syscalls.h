@@ -47,9 +47,8 @@ static const struct dsec__syscalls dsec__syscalls_allowed[] = {
 	  "attributes; ids are those of the user namespace. A handle is a number: opening by it is what is refused" },
 	{ "inotify_init inotify_init1 inotify_add_watch inotify_rm_watch", 0, "watching own files" },
 	{ "select _newselect pselect6 pselect6_time64 poll ppoll ppoll_time64 epoll_create epoll_create1 epoll_ctl "
-	  "epoll_ctl_old epoll_wait epoll_wait_old epoll_pwait epoll_pwait2 eventfd eventfd2 signalfd signalfd4 "
-	  "io_setup io_destroy io_submit io_cancel io_getevents io_pgetevents io_pgetevents_time64",
-	  0, "waiting; the old asynchronous calls do nothing that read and write do not, unlike io_uring" },
+	  "epoll_ctl_old epoll_wait epoll_wait_old epoll_pwait epoll_pwait2 eventfd eventfd2 signalfd signalfd4",
+	  0, "waiting" },
 	{ "brk mmap mmap2 munmap mremap mprotect madvise mincore msync mlock mlock2 munlock mlockall munlockall "
 	  "remap_file_pages memfd_create memfd_secret pkey_alloc pkey_free pkey_mprotect membarrier process_madvise "
 	  "process_mrelease cachestat mseal map_shadow_stack",
@@ -78,7 +77,7 @@ static const struct dsec__syscalls dsec__syscalls_allowed[] = {
 	  "sched_getscheduler sched_setscheduler sched_getattr sched_setattr sched_getaffinity sched_setaffinity "
 	  "sched_get_priority_max sched_get_priority_min sched_rr_get_interval sched_rr_get_interval_time64 getcpu",
 	  0, "scheduling of own processes; real-time classes need a right that sandboxes lack" },
-	{ "getrlimit ugetrlimit setrlimit prlimit64 getrusage times sysinfo uname olduname oldolduname getrandom", 0,
+	{ "getrlimit ugetrlimit setrlimit getrusage times sysinfo uname olduname oldolduname getrandom", 0,
 	  "asking and lowering" },
 	{ "time gettimeofday clock_gettime clock_gettime64 clock_getres clock_getres_time64 clock_nanosleep "
 	  "clock_nanosleep_time64 nanosleep alarm getitimer setitimer timer_create timer_delete timer_getoverrun "
@@ -122,6 +121,7 @@ struct dsec__syscall_condition {
 
 static const struct dsec__syscall_condition dsec__syscall_conditions[] = {
 	{ "clone", 0, DSEC__NAMESPACES, 0, 0, 0, 0, "processes and threads, but no namespaces" },
+	{ "prlimit64", 0, DSEC__ALL, 0, 0, 0, 0, "own limits" },
 	{ "personality", 0, ~(uint32_t)DSEC__PERSONALITIES, 0, 0, 0, 0,
 	  "gdb, setarch: no address randomisation, 32 bits" },
 	{ "personality", 0, DSEC__ALL, DSEC__ALL, 0, 0, 0, "asking for the present one" },
@@ -146,6 +146,10 @@ static const struct dsec__syscalls dsec__syscalls_refused[] = {
 	{ "bpf perf_event_open userfaultfd", EPERM, "kernel code reached by them is a frequent way out" },
 	{ "io_uring_setup io_uring_enter io_uring_register", EPERM,
 	  "the same, and its operations pass by this filter" },
+	{ "io_setup io_destroy io_submit io_cancel io_getevents io_pgetevents io_pgetevents_time64", ENOSYS,
+	  "the machine has one count of contexts (fs.aio-max-nr), which one sandbox could use up; databases and "
+	  "emulators fall back to threads" },
+	{ "prlimit64", EPERM, "limits of other processes: those of the agent are handed on to commands" },
 	{ "keyctl add_key request_key", EPERM, "keyrings are not fully divided by namespaces" },
 	{ "init_module finit_module delete_module create_module query_module get_kernel_syms", EPERM,
 	  "kernel modules" },

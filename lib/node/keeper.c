@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The keeper's loop. Must not block on any peer, and must not end before what it owns is removed. */
+/* The keeper's loop. Must not wait for a peer without limit, and must not end before what it owns is removed. */
 #include "keeper.h"
 
 #include <errno.h>
@@ -17,6 +17,8 @@
 
 #include "../util/cleanup.h"
 #include "../util/error.h"
+
+#define GOODBYE_MS 1000
 
 void keeper_watch(struct keeper *k, struct watch *w, uint32_t events)
 {
@@ -197,13 +199,12 @@ static void loop(struct keeper *k)
 {
 	while (!k->ending) {
 		struct epoll_event ev;
-		int timeout = keeper_deadlines(k);
 		int n;
 
-		tend(k);
+		tend(k); /* may orphan a command, which gives it a deadline */
 		if (k->ending)
 			return;
-		n = epoll_wait(k->epoll, &ev, 1, timeout); /* one: handling it may free what a second points to */
+		n = epoll_wait(k->epoll, &ev, 1, keeper_deadlines(k)); /* one: handling it may free what a second points to */
 		if (n == 1)
 			on_event(k, ev.data.ptr, ev.events);
 	}
@@ -306,20 +307,29 @@ static void goodbye(struct keeper *k)
 	}
 	while (k->conns) {
 		k->conns->run = NULL;
-		if (dsec__chan_pending(&k->conns->chan)) {
-			int flags = fcntl(k->conns->chan.fd, F_GETFL);
-
-			/* Its last result does not fit into the socket: wait for the reader, but not for ever. */
-			(void)fcntl(k->conns->chan.fd, F_SETFL, flags & ~O_NONBLOCK);
-			for (int i = 0; i < 50 && dsec__chan_pending(&k->conns->chan); i++) {
-				(void)dsec__chan_wait(&k->conns->chan, 20);
-				dsec__chan_fill(&k->conns->chan);
-				if (k->conns->chan.eof)
-					break;
-			}
-		}
+		/* Its last result may not fit into the socket: the reader is waited for, but not for ever. */
+		(void)dsec__chan_drain(&k->conns->chan, GOODBYE_MS);
 		conn_free(k, k->conns);
 	}
+}
+
+/*
+ * A spare that cannot be made. The launcher may have handed it a create already, which gets the reason; the next create
+ * gets its own.
+ */
+static void spare_failed(struct keeper *k, int launcher, const struct dsec_error *err)
+{
+	int conn = -EBADF;
+	struct dsec__chan c;
+
+	k->message = malloc(DSEC__SPEC_MESSAGE_MAX);
+	if (shutdown(launcher, SHUT_RD) < 0 || !k->message ||
+	    dsec__launcher_receive(launcher, k->message, DSEC__SPEC_MESSAGE_MAX, &conn) <= 0)
+		return;
+	dsec__chan_init(&c, conn);
+	dsec__chan_send(&c, DSEC_FRAME_FAILED, 0, err, sizeof *err);
+	dsec__chan_done(&c);
+	atomic_fetch_add(&k->launcher->state.shm->create_failed, 1);
 }
 
 void dsec__keeper_main(struct launcher *l, const void *spec, size_t n, int take_conn, int take_spare)
@@ -331,6 +341,7 @@ void dsec__keeper_main(struct launcher *l, const void *spec, size_t n, int take_
 	(void)setsid(); /* fails for no process that was just forked */
 	dsec__launcher_leave(l, "dsec-keeper"); /* the trainer must see its launcher end */
 	k.launcher = l;
+	k.sweep_ms = INT64_MAX;
 	k.group_ahead = k.agent_death = k.listen_watch.fd = k.dir.fd = k.dir.lock = -EBADF;
 	dsec__rootfs_none(&k.rootfs);
 	dsec__chan_init(&k.agent, -EBADF);
@@ -338,7 +349,8 @@ void dsec__keeper_main(struct launcher *l, const void *spec, size_t n, int take_
 	if (take_spare >= 0) {
 		if (r < 0) {
 			keeper_destroy(&k);
-			end(&k, 1); /* nobody has asked for it yet; the create that does gets its own error */
+			spare_failed(&k, take_spare, &err);
+			end(&k, 1);
 		}
 		take_conn = await_use(&k, take_spare);
 		dsec__closep(&take_spare);

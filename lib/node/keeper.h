@@ -50,6 +50,7 @@ struct run {
 	uint32_t kind; /* DSEC_EXEC_* */
 	uint64_t flags, head_max, tail_max; /* bytes kept of each stream */
 	uint64_t started_ns;
+	uint64_t oom_before;  /* out-of-memory kills of the sandbox when it began */
 	int64_t deadline_ms;  /* -1: none */
 	int64_t give_up_ms;   /* after a kill: when the result is given without the agent; -1 before */
 	uint32_t reason;      /* why it was ended by us, 0 if it was not */
@@ -57,6 +58,12 @@ struct run {
 	uint64_t stdin_credit;
 	bool has_group;
 	struct stream streams[2];
+};
+
+/* The group of a command that ended while processes of it live on. */
+struct lingering {
+	uint64_t seq;
+	bool doomed; /* we ended the command: they are killed until none is left */
 };
 
 struct keeper {
@@ -75,11 +82,12 @@ struct keeper {
 	struct watch listen_watch, agent_watch, death_watch, trainer_watch;
 	struct conn *conns;
 	struct run *runs;
-	uint64_t seq, oom_seen;
+	uint64_t seq;
 	int group_ahead;     /* the group of the next command, made while nobody waits; -EBADF if there is none */
 	bool group_birth;
-	uint64_t *lingering; /* commands that ended while processes of theirs live on in their group */
+	struct lingering *lingering;
 	size_t n_lingering;
+	int64_t sweep_ms; /* when they are looked at next, if any is doomed */
 	bool ending;
 };
 

@@ -14,9 +14,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/sched.h>
+#include <linux/securebits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -29,8 +32,38 @@
 
 #define READY_MS 30000 /* far beyond what the slowest machine needs; a sandbox that takes longer is broken */
 
+/*
+ * For the making of its user namespace the keeper takes on the host's id of the sandbox's root, with our rights and our
+ * access to files. What the kernel counts for the maker of a namespace (processes of all its users since Linux 5.14,
+ * inotify instances, pending signals) is then counted for each sandbox, and not for all of them together.
+ */
+static int maker_begin(const struct keeper *k, const struct rlimit *own, struct dsec_error *err)
+{
+	uint32_t id = keeper_first_id(k);
+	struct rlimit limit = *own;
+
+	if (!k->spec.pids && limit.rlim_cur > DSEC__PIDS_DEFAULT)
+		limit.rlim_cur = DSEC__PIDS_DEFAULT;
+	if (setrlimit(RLIMIT_NPROC, &limit) < 0)
+		return dsec__fail(err, -errno, DSEC_STEP_IDS, "limit the processes of the user namespace");
+	if (prctl(PR_SET_SECUREBITS, SECBIT_NO_SETUID_FIXUP) < 0 || syscall(SYS_setresuid, id, id, 0) < 0)
+		return dsec__fail(err, -errno, DSEC_STEP_IDS, "take on the id %u", id);
+	(void)syscall(SYS_setfsuid, 0); /* that id may not reach our directories; with the capability it cannot fail */
+	return 0;
+}
+
+static int maker_end(const struct rlimit *own, struct dsec_error *err)
+{
+	if (syscall(SYS_setresuid, 0, 0, 0) < 0 || prctl(PR_SET_SECUREBITS, 0) < 0 || setrlimit(RLIMIT_NPROC, own) < 0)
+		return dsec__fail(err, -errno, DSEC_STEP_IDS, "return to the own id");
+	return 0;
+}
+
 static int clone_agent(struct keeper *k, int *ret_socket, struct dsec_error *err)
 {
+	bool by_maker = k->launcher->has_ptrace;
+	struct rlimit own;
+	int r = 0;
 	struct clone_args args = {
 		.flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_PIDFD,
 		.pidfd = (uint64_t)(uintptr_t)&k->agent_death,
@@ -47,17 +80,23 @@ static int clone_agent(struct keeper *k, int *ret_socket, struct dsec_error *err
 	}
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
 		return dsec__fail(err, -errno, DSEC_STEP_KEEPER, "socketpair for the agent");
-	pid = syscall(SYS_clone3, &args, sizeof args);
+	*ret_socket = pair[0];
+	if (by_maker && getrlimit(RLIMIT_NPROC, &own) < 0)
+		r = dsec__fail(err, -errno, DSEC_STEP_IDS, "getrlimit");
+	else if (by_maker)
+		r = maker_begin(k, &own, err);
+	pid = r < 0 ? -1 : syscall(SYS_clone3, &args, sizeof args);
 	if (pid == 0)
 		dsec__container_main(&(struct dsec__container){ k->launcher, &k->spec, &k->image, pair[1],
 								k->launcher->cgroot.exec >= 0 });
 	dsec__closep(&pair[1]);
-	*ret_socket = pair[0];
+	if (r < 0)
+		return r;
 	if (pid < 0)
 		return dsec__fail(err, -errno, DSEC_STEP_CLONE,
 				  "clone3 into new namespaces (see the probe item \"user_namespaces\")");
 	k->agent_pid = (pid_t)pid;
-	return 0;
+	return by_maker ? maker_end(&own, err) : 0;
 }
 
 static int write_map(pid_t pid, const char *file, const char *text, struct dsec_error *err)
@@ -121,33 +160,33 @@ static int send_root(struct keeper *k, struct dsec_error *err)
 		r = dsec__chan_send_fd(&k->agent, DSEC__FRAME_MOUNT, 0, i, NULL, 0, fs->trees[i]);
 	if (r == 0)
 		r = dsec__chan_send_fd(&k->agent, DSEC__FRAME_MOUNT, 0, DSEC__MOUNT_DEV, NULL, 0, fs->dev);
+	if (r == 0)
+		r = dsec__chan_drain(&k->agent, READY_MS);
 	dsec__rootfs_sent(fs);
 	return r < 0 ? dsec__fail(err, r, DSEC_STEP_KEEPER, "send mounts to the agent") : 0;
 }
 
 static int await_ready(struct keeper *k, struct dsec_error *err)
 {
-	int64_t end = dsec__now_ms() + READY_MS;
+	int64_t end = dsec__deadline(READY_MS);
 	const uint8_t *payload;
 	struct dsec_frame f;
 
 	for (;;) {
-		int64_t left = end - dsec__now_ms();
+		int r;
 
 		while (dsec__chan_next(&k->agent, &f, &payload)) {
 			if (f.type == DSEC__FRAME_AGENT_READY)
 				return 0;
-			if (f.type == DSEC_FRAME_FAILED && f.len == sizeof *err) {
-				memcpy(err, payload, sizeof *err);
-				err->text[sizeof err->text - 1] = 0;
-				return err->code < 0 ? err->code : -EPROTO;
-			}
+			if (f.type == DSEC_FRAME_FAILED)
+				return dsec__frame_error(&f, payload, err);
 		}
 		if (k->agent.eof || k->agent.broken)
 			return dsec__fail(err, -ECHILD, DSEC_STEP_KEEPER, "the agent died while it started");
-		if (left <= 0 || dsec__chan_wait(&k->agent, left) <= 0)
-			return dsec__fail(err, -ETIMEDOUT, DSEC_STEP_KEEPER, "the agent did not start in %d s",
-					  READY_MS / 1000);
+		r = dsec__chan_wait(&k->agent, dsec__time_left(end));
+		if (r <= 0)
+			return dsec__fail(err, r < 0 ? r : -ETIMEDOUT, DSEC_STEP_KEEPER,
+					  "wait %d s for the agent to start", READY_MS / 1000);
 		dsec__chan_fill(&k->agent);
 	}
 }

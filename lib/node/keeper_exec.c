@@ -16,6 +16,7 @@
 #include "../util/error.h"
 
 #define OUTPUT_LIMIT (8u << 20)
+#define SWEEP_MS 100
 #define GRACE_MS 50 /* from a kill to a result that does not wait for the agent: the caller was promised a deadline */
 
 static struct run *run_find(struct keeper *k, uint64_t seq)
@@ -41,31 +42,57 @@ static void run_free(struct keeper *k, struct run *run)
 	free(run);
 }
 
-/* Groups of commands whose processes outlived them are removed as they empty. */
+/*
+ * Groups of commands whose processes outlived them are removed as they empty. A kill can come before the agent has started
+ * the command, into a group that is still empty: what is doomed is killed again each time.
+ */
 static void lingering_sweep(struct keeper *k)
 {
 	size_t kept = 0;
 
-	for (size_t i = 0; i < k->n_lingering; i++)
-		if (dsec__cgroup_exec_remove(&k->cgroup, k->lingering[i]) == -EBUSY)
-			k->lingering[kept++] = k->lingering[i];
+	for (size_t i = 0; i < k->n_lingering; i++) {
+		struct lingering *l = &k->lingering[i];
+
+		if (l->doomed)
+			(void)dsec__cgroup_exec_kill(&k->cgroup, l->seq);
+		if (dsec__cgroup_exec_remove(&k->cgroup, l->seq) == -EBUSY)
+			k->lingering[kept++] = *l;
+	}
 	k->n_lingering = kept;
+}
+
+/* Returns when to be called next, INT64_MAX for never. */
+static int64_t lingering_tend(struct keeper *k, int64_t now)
+{
+	bool doomed = false;
+
+	if (k->sweep_ms == INT64_MAX)
+		return INT64_MAX;
+	if (now < k->sweep_ms)
+		return k->sweep_ms;
+	lingering_sweep(k);
+	for (size_t i = 0; i < k->n_lingering; i++)
+		doomed |= k->lingering[i].doomed;
+	k->sweep_ms = doomed ? now + SWEEP_MS : INT64_MAX;
+	return k->sweep_ms;
 }
 
 static void group_leave(struct keeper *k, struct run *run)
 {
-	uint64_t *p;
+	struct lingering *p;
 
 	if (!run->has_group)
 		return;
 	lingering_sweep(k);
 	if (dsec__cgroup_exec_remove(&k->cgroup, run->seq) != -EBUSY)
 		return;
+	if (run->reason)
+		k->sweep_ms = dsec__now_ms() + SWEEP_MS;
 	p = realloc(k->lingering, (k->n_lingering + 1) * sizeof *p);
 	if (!p)
 		return; /* it is removed with the sandbox */
 	k->lingering = p;
-	k->lingering[k->n_lingering++] = run->seq;
+	k->lingering[k->n_lingering++] = (struct lingering){ run->seq, run->reason != 0 };
 }
 
 /* Ends the command with all it started. The result follows when the agent reports, or when the grace is over. */
@@ -96,7 +123,7 @@ static uint32_t reason_of(struct keeper *k, const struct run *run, int status)
 	if (run->reason)
 		return run->reason;
 	if (WIFSIGNALED(status) ? WTERMSIG(status) == SIGKILL : WEXITSTATUS(status) == 128 + SIGKILL) {
-		if (oom_kills(k) > k->oom_seen)
+		if (oom_kills(k) > run->oom_before)
 			return DSEC_REASON_OOM;
 	}
 	return WIFSIGNALED(status) ? DSEC_REASON_SIGNALED : DSEC_REASON_EXITED;
@@ -149,7 +176,6 @@ static void run_finish(struct keeper *k, struct run *run, const struct dsec__end
 	}
 	group_leave(k, run);
 	run_free(k, run);
-	k->oom_seen = oom_kills(k);
 	keeper_group_ahead(k);
 }
 
@@ -165,8 +191,7 @@ static struct run *run_new(struct keeper *k, struct conn *c, const struct dsec__
 
 	if (!run)
 		return NULL;
-	if (!k->runs)
-		k->oom_seen = oom_kills(k); /* what happened before is no fault of this command */
+	run->oom_before = oom_kills(k);
 	run->conn = c;
 	run->seq = ++k->seq;
 	run->kind = q->kind;
@@ -208,12 +233,14 @@ void keeper_on_exec(struct keeper *k, struct conn *c, const uint8_t *payload, si
 	bool birth;
 	int r;
 
-	if (c->run || dsec__request_decode(&q, payload, n) < 0) {
+	r = c->run ? -EBADMSG : dsec__request_decode(&q, payload, n);
+	if (r == -EBADMSG) {
 		c->chan.broken = true; /* two commands on one connection, or bytes that are no request */
 		return;
 	}
-	run = run_new(k, c, &q);
-	dsec__request_done(&q);
+	run = r < 0 ? NULL : run_new(k, c, &q);
+	if (r == 0)
+		dsec__request_done(&q);
 	if (!run) {
 		(void)dsec__fail_retry(&err, -ENOMEM, DSEC_STEP_MEMORY, "a command in the keeper");
 		refuse(c, &err);
@@ -233,8 +260,14 @@ void keeper_on_exec(struct keeper *k, struct conn *c, const uint8_t *payload, si
 	}
 	r = dsec__chan_send_fd(&k->agent, DSEC__FRAME_START, birth ? DSEC__FRAME_BIRTH : 0,
 			       (uint32_t)run->seq, payload, n, group);
-	if (r < 0)
+	if (r == -EPIPE || r == -ECONNRESET || k->agent.broken) {
 		k->ending = true; /* the agent is gone: every run gets its result at the end */
+	} else if (r < 0) {
+		(void)dsec__fail_retry(&err, r, DSEC_STEP_KEEPER, "hand the command to the agent");
+		refuse(c, &err);
+		group_leave(k, run);
+		run_free(k, run);
+	}
 }
 
 void keeper_on_exec_frame(struct keeper *k, struct conn *c, const struct dsec_frame *f, const uint8_t *payload)
@@ -358,8 +391,6 @@ static void on_agent_frame(struct keeper *k, const struct dsec_frame *f, const u
 	if (!run)
 		return; /* its result was given before */
 	switch (f->type) {
-	case DSEC__FRAME_STARTED:
-		break;
 	case DSEC_FRAME_STDOUT:
 	case DSEC_FRAME_STDERR:
 		on_output(k, run, f->type == DSEC_FRAME_STDERR, payload, f->len);
@@ -403,7 +434,7 @@ void keeper_run_orphan(struct keeper *k, struct run *run)
 
 int keeper_deadlines(struct keeper *k)
 {
-	int64_t now = dsec__now_ms(), next = INT64_MAX;
+	int64_t now = dsec__now_ms(), next = INT64_MAX, swept;
 	struct run *after;
 
 	for (struct run *run = k->runs; run; run = after) {
@@ -421,6 +452,8 @@ int keeper_deadlines(struct keeper *k)
 		if (run->give_up_ms >= 0 && run->give_up_ms < next)
 			next = run->give_up_ms;
 	}
+	swept = lingering_tend(k, now);
+	next = swept < next ? swept : next;
 	if (next == INT64_MAX)
 		return -1;
 	return next - now > INT32_MAX ? INT32_MAX : (int)(next - now);

@@ -63,7 +63,7 @@ static int private_mounts(struct dsec_error *err)
 
 static _Noreturn void compile_child(int to)
 {
-	const struct rlimit cpu = { 5, 5 }; /* seconds for a millisecond's work: the compiler has been seen to loop without memory */
+	const struct rlimit cpu = { 5, 5 }; /* seconds, for a millisecond's work: without memory the compiler may loop */
 	struct dsec_error err = { 0 };
 	struct sock_fprog filter, again;
 	size_t n;
@@ -88,17 +88,26 @@ static int compile_filter(struct sock_fprog *ret_filter, struct dsec_error *err)
 	ssize_t n;
 	pid_t pid;
 
-	if (!code || pipe2(fds, O_CLOEXEC) < 0)
-		return dsec__fail(err, -ENOMEM, DSEC_STEP_SECURITY, "prepare to compile the filter");
+	if (!code)
+		return dsec__fail(err, -ENOMEM, DSEC_STEP_MEMORY, "the filter");
+	if (pipe2(fds, O_CLOEXEC) < 0)
+		return dsec__fail(err, -errno, DSEC_STEP_SECURITY, "pipe2");
 	pid = fork();
+	if (pid < 0) {
+		int r = dsec__fail(err, -errno, DSEC_STEP_SECURITY, "fork to compile the filter");
+
+		dsec__closep(&fds[0]);
+		dsec__closep(&fds[1]);
+		return r;
+	}
 	if (pid == 0)
 		compile_child(fds[1]);
-	if (pid > 0)
-		(void)waitpid(pid, &status, 0); /* it fits into the pipe */
+	while (waitpid(pid, &status, 0) < 0 && errno == EINTR) /* it fits into the pipe */
+		;
 	dsec__closep(&fds[1]);
 	n = read(fds[0], code, FILTER_BYTES);
 	dsec__closep(&fds[0]);
-	if (pid > 0 && status == 0 && n > 0 && n % (ssize_t)sizeof *ret_filter->filter == 0) {
+	if (status == 0 && n > 0 && n % (ssize_t)sizeof *ret_filter->filter == 0) {
 		ret_filter->len = (unsigned short)((size_t)n / sizeof *ret_filter->filter);
 		ret_filter->filter = realloc(code, (size_t)n); /* shrinks in place */
 		(void)TAKE_PTR(code);
@@ -126,6 +135,7 @@ static int prepare(struct launcher *l, const char *root, const char *images, str
 	if (l->trainer < 0)
 		return dsec__fail(err, -errno, DSEC_STEP_LAUNCHER, "pidfd_open of the process that opened the node");
 	l->privileged = is_privileged();
+	l->has_ptrace = l->privileged && prctl(PR_CAPBSET_READ, 19 /* CAP_SYS_PTRACE */) == 1;
 	l->by_path = secure_getenv("DSEC_TEST_LAYERS_BY_PATH");
 	l->dev = -EBADF;
 	if (l->privileged)
@@ -244,7 +254,6 @@ static bool note_shape(struct launcher *l, const uint8_t *spec, size_t n)
 	free(l->shape_message);
 	memcpy(copy, spec, n);
 	l->shape_message = copy;
-	l->shape_len = n;
 	if (dsec__spec_decode(&l->shape, copy, n) < 0) {
 		free(copy); /* out of memory */
 		l->shape_message = NULL;
@@ -352,7 +361,7 @@ static int detach(void)
 	if (setsid() < 0 || chdir("/") < 0 || prctl(PR_SET_NAME, "dsec-launcher") < 0)
 		return -errno;
 	(void)umask(022);
-	null = open("/dev/null", O_RDWR);
+	null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	for (int fd = 0; fd < 3; fd++)
 		if (null < 0 || dup2(null, fd) < 0)
 			return -errno;
@@ -392,6 +401,8 @@ int dsec__launcher_main(const char *root, const char *images)
 	if (l.ending == MAP_FAILED)
 		return 1;
 	l.socket = DSEC__LAUNCHER_FD;
+	for (size_t i = 0; i < ARRAY_LEN(l.cgroot.fd); i++)
+		l.cgroot.fd[i] = -EBADF;
 	(void)snprintf(own_root, sizeof own_root, "%s", root); /* checked by the library, which passed them */
 	(void)snprintf(own_images, sizeof own_images, "%s", images);
 	dsec__title_set("dsec-launcher");
@@ -407,7 +418,10 @@ int dsec__launcher_main(const char *root, const char *images)
 	l.signals = signalfd(-1, &chld, SFD_CLOEXEC | SFD_NONBLOCK);
 	r = l.signals < 0 ? dsec__fail(&err, -errno, DSEC_STEP_LAUNCHER, "signalfd") : prepare(&l, own_root, own_images, &err);
 	dsec__chan_init(&c, l.socket);
-	dsec__chan_send(&c, r < 0 ? DSEC_FRAME_FAILED : DSEC__FRAME_READY, 0, &err, r < 0 ? sizeof err : 0);
+	if (r < 0)
+		dsec__chan_send(&c, DSEC_FRAME_FAILED, 0, &err, sizeof err);
+	else
+		dsec__chan_send(&c, DSEC__FRAME_READY, 0, &(uint8_t){ l.privileged }, 1);
 	if (c.broken)
 		return 1; /* the library sees the socket end, which is as good an answer */
 	if (r == 0)

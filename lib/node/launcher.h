@@ -27,6 +27,7 @@ struct launcher {
 	struct dsec__cgroot cgroot;
 	struct sock_fprog filter;
 	bool privileged; /* may map any ids and mount on the host's side */
+	bool has_ptrace; /* and reach the namespaces of a process of another id */
 	bool by_path;    /* $DSEC_TEST_LAYERS_BY_PATH: overlays as on kernels that take no descriptors */
 	int socket;
 	int trainer;     /* pidfd of the process that opened the node */
@@ -37,7 +38,6 @@ struct launcher {
 	_Atomic bool *ending;
 	int spares[DSEC__SPARES]; /* sockets of spare keepers, -EBADF where there is none */
 	uint8_t *shape_message;   /* the last create, and its decoded spec */
-	size_t shape_len;
 	struct dsec__spec shape;
 	bool repeated;            /* the one before was of the same shape */
 };

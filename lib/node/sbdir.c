@@ -16,9 +16,10 @@
 #include "../linux/cgroup.h"
 #include "../util/cleanup.h"
 #include "../util/error.h"
+#include "../util/fs.h"
 
 #define NEW_PREFIX ".new-"
-#define SPEC_MAX (16u << 20)
+#define SPEC_MAX (2u << 20) /* bytes; a create is at most 1 MiB */
 #define HALF_MADE_S 60 /* a .new- directory without a keeper file and older than this belongs to nobody */
 
 void dsec__id_new(char ret_id[DSEC__ID_LEN + 1])
@@ -41,51 +42,25 @@ bool dsec__name_ok(const char *name)
 	return n >= 1 && n <= 63 && !name[n] && name[0] != '.' && name[0] != '_' && name[0] != '-';
 }
 
-int dsec__remove_tree(int parent, const char *name)
+/*
+ * The keeper file's locks: the keeper holds one byte while it lives, a reaper another while it works. Of open files, not
+ * of processes, and tested without being taken: who looks disturbs nobody.
+ */
+enum { BYTE_LIFE, BYTE_REAP };
+
+static int lock_byte(int fd, int byte)
 {
-	AUTO_CLOSEDIR DIR *dir = NULL;
-	int fd, r = 0;
+	struct flock l = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1 };
 
-	if (unlinkat(parent, name, 0) == 0 || errno == ENOENT)
-		return 0;
-	if (errno != EISDIR && errno != EPERM)
-		return -errno;
-	fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-	if (fd < 0 && errno == EACCES && fchmodat(parent, name, 0700, 0) == 0) /* an overlay's work directory has mode 0 */
-		fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-	dir = fd < 0 ? NULL : fdopendir(fd);
-	if (!dir) {
-		dsec__closep(&fd);
-		return -errno;
-	}
-	for (struct dirent *e; (e = readdir(dir));) {
-		int one = 0;
-
-		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
-			one = dsec__remove_tree(dirfd(dir), e->d_name);
-		if (one < 0 && r == 0)
-			r = one;
-	}
-	if (unlinkat(parent, name, AT_REMOVEDIR) < 0 && r == 0)
-		r = -errno;
-	return r;
+	return fcntl(fd, F_OFD_SETLK, &l) < 0 ? -errno : 0;
 }
 
-static int write_all(int fd, const void *data, size_t n)
+/* 1, 0 or -errno. */
+static int is_locked(int fd, int byte)
 {
-	const uint8_t *p = data;
+	struct flock l = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1 };
 
-	while (n) {
-		ssize_t w = write(fd, p, n);
-
-		if (w < 0 && errno == EINTR)
-			continue;
-		if (w < 0)
-			return -errno;
-		p += w;
-		n -= (size_t)w;
-	}
-	return 0;
+	return fcntl(fd, F_OFD_GETLK, &l) < 0 ? -errno : l.l_type != F_UNLCK;
 }
 
 /* The first line says whose it is, the others where its control groups are: <hierarchy> <directory>. */
@@ -122,35 +97,66 @@ static int slot_claim(struct dsec__state *st, struct dsec__sbdir *d, struct dsec
 	return dsec__fail_retry(err, -EAGAIN, DSEC_STEP_IDS, "all %u id ranges of this node are in use", DSEC__SLOTS);
 }
 
+/*
+ * Who claims or frees a name looks at its owner first and holds this lock meanwhile. On a description of its own: keepers
+ * inherit names_fd by fork, and a lock on it would be all of theirs.
+ */
+static int names_lock(const struct dsec__state *st)
+{
+	AUTO_CLOSE int fd = openat(st->names_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd < 0)
+		return -errno;
+	while (flock(fd, LOCK_EX) < 0)
+		if (errno != EINTR)
+			return -errno;
+	return TAKE_FD(fd);
+}
+
+/* Whether a keeper of that id lives, its directory finished or not: 1, 0 or -errno. */
+static int is_alive(const struct dsec__state *st, const char *id)
+{
+	char path[sizeof NEW_PREFIX + DSEC__ID_LEN];
+	int r = 0;
+
+	/* Under its first name first: it can be renamed meanwhile, but not back. */
+	for (int made = 0; made < 2 && r == 0; made++) {
+		AUTO_CLOSE int dir = -EBADF;
+
+		(void)snprintf(path, sizeof path, "%s%s", made ? "" : NEW_PREFIX, id); /* fits */
+		dir = openat(st->sb_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+		if (dir >= 0)
+			r = dsec__sbdir_alive(dir);
+		else if (errno != ENOENT)
+			r = -errno;
+	}
+	return r;
+}
+
 static int name_claim(struct dsec__state *st, struct dsec__sbdir *d, const char *name, struct dsec_error *err)
 {
-	for (int attempt = 0; attempt < 2; attempt++) {
-		char other[DSEC__ID_LEN + 1], path[DSEC__ID_LEN + 8];
-		ssize_t n;
-		bool alive = false;
+	AUTO_CLOSE int lock = names_lock(st);
+	char other[DSEC__ID_LEN + 1];
+	ssize_t n;
+	int r;
 
-		if (symlinkat(d->id, st->names_fd, name) == 0) {
-			d->named = true;
-			return 0;
-		}
-		if (errno != EEXIST)
-			return dsec__fail(err, -errno, DSEC_STEP_NAME, "name \"%s\"", name);
-		n = readlinkat(st->names_fd, name, other, sizeof other);
-		if (n < 0)
-			continue; /* its owner went meanwhile */
-		other[n < DSEC__ID_LEN ? n : DSEC__ID_LEN] = 0;
-		for (int made = 0; made < 2 && !alive; made++) {
-			AUTO_CLOSE int dir = -EBADF;
-
-			(void)snprintf(path, sizeof path, "%s%s", made ? "" : NEW_PREFIX, other); /* fits */
-			dir = openat(st->sb_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-			alive = dir >= 0 && dsec__sbdir_alive(dir);
-		}
-		if (alive)
-			break;
-		(void)unlinkat(st->names_fd, name, 0); /* a dead sandbox's; who else removes it now helps us */
+	if (lock < 0)
+		return dsec__fail(err, lock, DSEC_STEP_NAME, "lock the names");
+	n = readlinkat(st->names_fd, name, other, sizeof other);
+	if (n == DSEC__ID_LEN) {
+		other[n] = 0;
+		r = is_alive(st, other);
+		if (r > 0)
+			return dsec__fail(err, -EEXIST, DSEC_STEP_NAME, "name: \"%s\" is in use", name);
+		if (r < 0)
+			return dsec__fail(err, r, DSEC_STEP_NAME, "name: ask whether \"%s\" is in use", name);
 	}
-	return dsec__fail(err, -EEXIST, DSEC_STEP_NAME, "name: \"%s\" is in use", name);
+	if (n >= 0)
+		(void)unlinkat(st->names_fd, name, 0); /* a dead sandbox's, or of no one */
+	if (symlinkat(d->id, st->names_fd, name) < 0)
+		return dsec__fail(err, -errno, DSEC_STEP_NAME, "name \"%s\"", name);
+	d->named = true;
+	return 0;
 }
 
 int dsec__sbdir_describe(struct dsec__state *st, struct dsec__sbdir *d, const struct dsec__spec *spec,
@@ -161,7 +167,7 @@ int dsec__sbdir_describe(struct dsec__state *st, struct dsec__sbdir *d, const st
 	int r;
 
 	dsec__spec_encode(&b, spec);
-	r = file < 0 ? -errno : b.failed ? -ENOMEM : write_all(file, b.data, b.len);
+	r = file < 0 ? -errno : b.failed ? -ENOMEM : dsec__write_all(file, b.data, b.len);
 	dsec__buf_done(&b);
 	if (r < 0)
 		return dsec__fail(err, r, DSEC_STEP_NODE, "write spec of \"%s\"", d->id);
@@ -171,10 +177,16 @@ int dsec__sbdir_describe(struct dsec__state *st, struct dsec__sbdir *d, const st
 /* The file is locked before it has its name: a reaper that finds it unlocked may rely on its owner's death. */
 static int fill(struct dsec__state *st, bool want_slot, struct dsec__sbdir *d, struct dsec_error *err)
 {
+	int r;
+
 	d->lock = openat(d->fd, "keeper.new", O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-	if (d->lock < 0 || flock(d->lock, LOCK_EX | LOCK_NB) < 0 ||
-	    renameat(d->fd, "keeper.new", d->fd, "keeper") < 0)
-		return dsec__fail(err, -errno, DSEC_STEP_NODE, "keeper file of \"%s\"", d->id);
+	if (d->lock < 0)
+		return dsec__fail(err, -errno, DSEC_STEP_NODE, "create the keeper file of \"%s\"", d->id);
+	r = lock_byte(d->lock, BYTE_LIFE);
+	if (r < 0)
+		return dsec__fail(err, r, DSEC_STEP_NODE, "lock the keeper file of \"%s\"", d->id);
+	if (renameat(d->fd, "keeper.new", d->fd, "keeper") < 0)
+		return dsec__fail(err, -errno, DSEC_STEP_NODE, "rename the keeper file of \"%s\"", d->id);
 	return want_slot ? slot_claim(st, d, err) : keeper_write(d, -1, err);
 }
 
@@ -221,12 +233,14 @@ static void slot_free(struct dsec__state *st, int32_t slot, uint64_t nonce)
 		(void)atomic_compare_exchange_strong(&st->shm->slots[slot], &nonce, 0); /* only if it is still ours */
 }
 
+/* Only if it is still that id's. Without the lock (no descriptor is free) it is left to the next reap. */
 static void name_free(struct dsec__state *st, const char *name, const char *id)
 {
+	AUTO_CLOSE int lock = names_lock(st);
 	char owner[DSEC__ID_LEN + 1];
 	ssize_t n = readlinkat(st->names_fd, name, owner, sizeof owner);
 
-	if (n == DSEC__ID_LEN && memcmp(owner, id, DSEC__ID_LEN) == 0)
+	if (lock >= 0 && n == DSEC__ID_LEN && memcmp(owner, id, DSEC__ID_LEN) == 0)
 		(void)unlinkat(st->names_fd, name, 0);
 }
 
@@ -265,18 +279,21 @@ int dsec__sbdir_find(struct dsec__state *st, const char *id_or_name, char ret_id
 		memcpy(id, id_or_name, sizeof id);
 	else
 		return dsec__fail(err, -ENOENT, DSEC_STEP_NAME, "no sandbox is named \"%s\"", id_or_name);
-	fd = openat(st->sb_fd, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	fd = openat(st->sb_fd, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	if (fd < 0)
-		return dsec__fail(err, -errno, DSEC_STEP_NAME, "no sandbox \"%s\"", id_or_name);
+		return dsec__fail(err, -errno, DSEC_STEP_NAME,
+				  errno == ENOENT ? "no sandbox \"%s\"" : "open the directory of \"%s\"", id_or_name);
 	memcpy(ret_id, id, sizeof id);
 	return fd;
 }
 
-bool dsec__sbdir_alive(int dir_fd)
+int dsec__sbdir_alive(int dir_fd)
 {
-	AUTO_CLOSE int lock = openat(dir_fd, "keeper", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	AUTO_CLOSE int file = openat(dir_fd, "keeper", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 
-	return lock >= 0 && flock(lock, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
+	if (file < 0)
+		return errno == ENOENT ? 0 : -errno;
+	return is_locked(file, BYTE_LIFE);
 }
 
 int dsec__sbdir_spec(int dir_fd, struct dsec__buf *buf, struct dsec__spec *ret_spec)
@@ -287,8 +304,10 @@ int dsec__sbdir_spec(int dir_fd, struct dsec__buf *buf, struct dsec__spec *ret_s
 
 	if (fd < 0 || fstat(fd, &sb) < 0)
 		return -errno;
-	if (sb.st_size > SPEC_MAX || !dsec__buf_reserve(buf, (size_t)sb.st_size + 1))
+	if (sb.st_size > SPEC_MAX)
 		return -EBADMSG;
+	if (!dsec__buf_reserve(buf, (size_t)sb.st_size + 1))
+		return -ENOMEM;
 	n = read(fd, buf->data, (size_t)sb.st_size);
 	if (n < 0)
 		return -errno;
@@ -343,22 +362,27 @@ static int reap_groups(int dir_fd, const char *id, int32_t *ret_slot, uint64_t *
 	return r;
 }
 
-/* Takes the lock of a dead keeper, so that two reapers do not meet. A directory that was never filled has no file. */
+/*
+ * Takes the reaper's lock of a dead sandbox: its keeper file, or -ENOENT for a directory that was never filled and is old.
+ * All else, -EBUSY too, means hands off: what could not be asked may live.
+ */
 static int lock_dead(int dir_fd, bool half_made)
 {
+	AUTO_CLOSE int file = openat(dir_fd, "keeper", O_RDWR | O_CLOEXEC | O_NOFOLLOW);
 	struct stat sb;
-	int lock = openat(dir_fd, "keeper", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	int r;
 
-	if (lock < 0) {
-		bool old = fstat(dir_fd, &sb) == 0 && time(NULL) - sb.st_mtime > HALF_MADE_S;
-
-		return half_made && !old ? -EBUSY : -ENOENT;
+	if (file < 0 && errno != ENOENT)
+		return -errno;
+	if (file < 0) {
+		if (fstat(dir_fd, &sb) < 0)
+			return -errno;
+		return half_made && time(NULL) - sb.st_mtime <= HALF_MADE_S ? -EBUSY : -ENOENT;
 	}
-	if (flock(lock, LOCK_EX | LOCK_NB) < 0) {
-		dsec__closep(&lock);
-		return -EBUSY;
-	}
-	return lock;
+	r = lock_byte(file, BYTE_REAP);
+	if (r == 0)
+		r = is_locked(file, BYTE_LIFE) ? -EBUSY : 0;
+	return r < 0 ? r : TAKE_FD(file);
 }
 
 static bool reap_one(struct dsec__state *st, const char *entry)
@@ -366,13 +390,13 @@ static bool reap_one(struct dsec__state *st, const char *entry)
 	bool half_made = strncmp(entry, NEW_PREFIX, strlen(NEW_PREFIX)) == 0;
 	const char *id = half_made ? entry + strlen(NEW_PREFIX) : entry;
 	AUTO_CLOSE int dir = openat(st->sb_fd, entry, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-	AUTO_CLOSE int lock = dir < 0 ? -EBUSY : lock_dead(dir, half_made);
+	AUTO_CLOSE int lock = dir < 0 ? -errno : lock_dead(dir, half_made);
 	struct dsec__buf buf = { 0 };
 	struct dsec__spec spec;
 	uint64_t nonce;
 	int32_t slot;
 
-	if (dir < 0 || lock == -EBUSY || strlen(id) != DSEC__ID_LEN)
+	if (strlen(id) != DSEC__ID_LEN || dir < 0 || (lock < 0 && lock != -ENOENT))
 		return false;
 	if (reap_groups(dir, id, &slot, &nonce) < 0)
 		return false; /* something of it still dies: the next reap finds it */
@@ -386,21 +410,17 @@ static bool reap_one(struct dsec__state *st, const char *entry)
 		return false;
 	slot_free(st, slot, nonce);
 	atomic_fetch_add(&st->shm->reaped, 1);
+	dsec__log(DSEC_LOG_WARNING, "removed what dead sandbox \"%s\" left in \"%s\"", id, st->root);
 	return true;
 }
 
-/* Names whose sandbox is nowhere, where their removal failed. A directory has its first name when a name is claimed, and is
-   looked for under that first: it can be renamed meanwhile, but not back. */
+/* Names whose sandbox is nowhere, where their removal failed. */
 static void reap_names(struct dsec__state *st)
 {
-	AUTO_CLOSEDIR DIR *dir = NULL;
-	int fd = openat(st->names_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	AUTO_CLOSEDIR DIR *dir = dsec__opendirat(st->names_fd, ".");
 
-	if (fd < 0 || !(dir = fdopendir(fd))) {
-		dsec__closep(&fd);
-		return; /* the next reap sees them */
-	}
-	for (struct dirent *e; (e = readdir(dir));) {
+	/* If it cannot be read, the next reap does. A directory has its first name when a name is claimed. */
+	for (struct dirent *e; dir && (e = readdir(dir));) {
 		char path[sizeof NEW_PREFIX + DSEC__ID_LEN] = NEW_PREFIX;
 		char *id = path + strlen(NEW_PREFIX);
 		ssize_t n = e->d_name[0] == '.' ? -1 : readlinkat(st->names_fd, e->d_name, id, DSEC__ID_LEN);
@@ -413,19 +433,23 @@ static void reap_names(struct dsec__state *st)
 
 int dsec__state_reap(struct dsec__state *st, struct dsec_error *err)
 {
-	AUTO_CLOSEDIR DIR *dir = NULL;
-	int fd = openat(st->sb_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	AUTO_CLOSEDIR DIR *dir = dsec__opendirat(st->sb_fd, ".");
 	int n = 0;
 
-	if (fd < 0 || !(dir = fdopendir(fd))) {
-		int r = dsec__fail(err, -errno, DSEC_STEP_NODE, "read \"%s/sb\"", st->root);
-
-		dsec__closep(&fd);
-		return r;
-	}
+	if (!dir)
+		return dsec__fail(err, -errno, DSEC_STEP_NODE, "read \"%s/sb\"", st->root);
 	for (struct dirent *e; (e = readdir(dir));)
 		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
 			n += reap_one(st, e->d_name);
 	reap_names(st);
 	return n;
+}
+
+bool dsec__sbdir_remains(const struct dsec__state *st, const char *id)
+{
+	char path[sizeof NEW_PREFIX + DSEC__ID_LEN] = NEW_PREFIX;
+
+	(void)snprintf(path, sizeof path, NEW_PREFIX "%s", id); /* fits */
+	return faccessat(st->sb_fd, path, F_OK, 0) == 0 || errno != ENOENT || faccessat(st->sb_fd, id, F_OK, 0) == 0 ||
+	       errno != ENOENT;
 }

@@ -61,7 +61,7 @@ int dsec__spec_decode(struct dsec__spec *ret_spec, const void *data, size_t n)
 	if (r.bad || r.left || !s.id || strlen(s.id) != DSEC__ID_LEN || !s.backend || !s.image || !s.hostname ||
 	    !s.workdir) {
 		free(s.env);
-		return -EBADMSG;
+		return r.no_memory ? -ENOMEM : -EBADMSG;
 	}
 	*ret_spec = s;
 	return 0;
@@ -128,7 +128,7 @@ int dsec__request_decode(struct dsec__request *ret_request, const void *data, si
 	q.input = dsec__get_bytes(&r, &q.input_len);
 	if (r.bad || r.left || !q.argv[0]) {
 		dsec__request_done(&q);
-		return -EBADMSG;
+		return r.no_memory ? -ENOMEM : -EBADMSG;
 	}
 	*ret_request = q;
 	return 0;

@@ -14,6 +14,7 @@
 
 #include "../util/cleanup.h"
 #include "../util/error.h"
+#include "../util/fs.h"
 
 #define SHM_MAGIC 0x316d687363657364ull /* "dsecshm1" */
 #define NODE_MAGIC "dsec-node 1\n"
@@ -82,18 +83,18 @@ static void boot_id(char buf[64])
 	buf[n > 0 ? n : 0] = 0;
 }
 
-static bool is_empty(int dir_fd)
+/* 1, 0 or -errno. */
+static int is_empty(int parent, const char *name)
 {
-	AUTO_CLOSEDIR DIR *dir = NULL;
-	int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	AUTO_CLOSEDIR DIR *dir = dsec__opendirat(parent, name);
 	struct dirent *e;
 
-	if (fd < 0 || !(dir = fdopendir(fd)))
-		return false;
+	if (!dir)
+		return -errno;
 	while ((e = readdir(dir)))
 		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
-			return false;
-	return true;
+			return 0;
+	return 1;
 }
 
 /* Reads the node file; makes it in an empty directory. Tells whether the rest is of a former boot. */
@@ -108,8 +109,10 @@ static int node_file(struct dsec__state *st, bool *ret_stale, struct dsec_error 
 	if (fd < 0 && errno != ENOENT)
 		return dsec__fail(err, -errno, DSEC_STEP_NODE, "open \"%s/node\"", st->root);
 	if (fd < 0) {
-		if (!is_empty(st->root_fd))
-			return dsec__fail(err, -EUCLEAN, DSEC_STEP_NODE,
+		int r = is_empty(st->root_fd, ".");
+
+		if (r <= 0)
+			return dsec__fail(err, r < 0 ? r : -EUCLEAN, DSEC_STEP_NODE, r < 0 ? "read \"%s\"" :
 					  "root: \"%s\" is not empty and is not a dsec node", st->root);
 		fd = openat(st->root_fd, "node", O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 		if (fd < 0)
@@ -127,30 +130,43 @@ static int node_file(struct dsec__state *st, bool *ret_stale, struct dsec_error 
 	return 0;
 }
 
+/* A block that is not as we made it while sandboxes have ranges of ids: those could be given to others. */
+static int shm_make(struct dsec__state *st, int fd, bool stale, struct dsec_error *err)
+{
+	int r = stale ? 1 : is_empty(st->root_fd, "sb");
+
+	if (r <= 0)
+		return dsec__fail(err, r < 0 ? r : -EUCLEAN, DSEC_STEP_NODE,
+				  "\"%s/shm\" is missing or damaged while sandboxes may live: stop them, then remove \"%s\"",
+				  st->root, st->root);
+	if (ftruncate(fd, 0) < 0)
+		return dsec__fail(err, -errno, DSEC_STEP_NODE, "truncate \"%s/shm\"", st->root);
+	do /* and not ftruncate: a full file system must be an error here and not SIGBUS in whoever touches the map */
+		r = posix_fallocate(fd, 0, (off_t)sizeof *st->shm);
+	while (r == EINTR);
+	return r ? dsec__fail(err, -r, DSEC_STEP_NODE, "allocate \"%s/shm\"", st->root) : 0;
+}
+
 static int shm_open_file(struct dsec__state *st, bool stale, struct dsec_error *err)
 {
 	AUTO_CLOSE int fd = openat(st->root_fd, "shm", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	uint64_t magic = 0;
 	struct stat sb;
 	void *p;
 
-	if (fd < 0 || fstat(fd, &sb) < 0)
+	if (fd < 0 || fstat(fd, &sb) < 0 || pread(fd, &magic, sizeof magic, 0) < 0)
 		return dsec__fail(err, -errno, DSEC_STEP_NODE, "open \"%s/shm\"", st->root);
-	/* posix_fallocate: a full file system must be an error here and not SIGBUS in whoever touches the map. */
-	if (sb.st_size != (off_t)sizeof *st->shm) {
-		int r = ftruncate(fd, 0) < 0 ? errno : posix_fallocate(fd, 0, (off_t)sizeof *st->shm);
+	if (stale || sb.st_size != (off_t)sizeof *st->shm || magic != SHM_MAGIC) {
+		int r = shm_make(st, fd, stale, err);
 
-		if (r)
-			return dsec__fail(err, -r, DSEC_STEP_NODE, "allocate \"%s/shm\"", st->root);
-		stale = true;
+		if (r < 0)
+			return r;
 	}
 	p = mmap(NULL, sizeof *st->shm, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (p == MAP_FAILED)
 		return dsec__fail(err, -errno, DSEC_STEP_NODE, "map \"%s/shm\"", st->root);
 	st->shm = p;
-	if (stale || st->shm->magic != SHM_MAGIC) {
-		memset(st->shm, 0, sizeof *st->shm);
-		st->shm->magic = SHM_MAGIC;
-	}
+	st->shm->magic = SHM_MAGIC;
 	return 0;
 }
 
@@ -173,8 +189,9 @@ static int open_locked(struct dsec__state *st, struct dsec_error *err)
 	bool stale = false;
 	int r;
 
-	if (flock(st->root_fd, LOCK_EX) < 0)
-		return dsec__fail(err, -errno, DSEC_STEP_NODE, "lock \"%s\"", st->root);
+	while (flock(st->root_fd, LOCK_EX) < 0)
+		if (errno != EINTR)
+			return dsec__fail(err, -errno, DSEC_STEP_NODE, "lock \"%s\"", st->root);
 	r = node_file(st, &stale, err);
 	if (r == 0)
 		r = subdir(st, "sb", &st->sb_fd, err);

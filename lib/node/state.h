@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The state directory, which is the truth about a node; memory is a cache of it.
+ * The state directory, which is the truth about a node.
  *
  *   <root>/node        "dsec-node 1" and the boot id
  *   <root>/shm         counters and the table of id ranges, mapped by every process of the node
  *   <root>/mnt         an empty directory, where agents attach their root in their own mount namespaces
  *   <root>/names/NAME  link whose text is the id
- *   <root>/sb/<id>/    spec, keeper, sock, top/
+ *   <root>/sb/<id>/    spec, keeper, sock, m/ (where its layers are put together), top/ (with DSEC_TOP_DISK)
  *
- * A sandbox lives exactly as long as its keeper holds the lock on <id>/keeper: the kernel lets go of it whatever ends the
+ * A sandbox lives exactly as long as its keeper holds its lock on <id>/keeper: the kernel lets go of it whatever ends the
  * keeper, so no pid is ever trusted or signalled. A directory is made as .new-<id>, complete, and renamed. Nothing is
  * synced: the directory means nothing after a reboot, and until then the page cache survives the death of any process.
  */
@@ -76,8 +76,10 @@ void dsec__sbdir_remove(struct dsec__state *st, struct dsec__sbdir *d, const cha
 /* Opens the directory of a sandbox by id or name. -ENOENT when there is none; -EINVAL for neither. */
 int dsec__sbdir_find(struct dsec__state *st, const char *id_or_name, char ret_id[DSEC__ID_LEN + 1],
 		     struct dsec_error *err);
-/* Whether a keeper holds the lock of this directory. */
-bool dsec__sbdir_alive(int dir_fd);
+/* Whether a keeper holds the lock of this directory: 1, 0, or -errno when that cannot be found out. */
+int dsec__sbdir_alive(int dir_fd);
+/* Whether anything of that id is left, or may be. */
+bool dsec__sbdir_remains(const struct dsec__state *st, const char *id);
 /* Reads and decodes the spec; the buffer holds its strings. */
 int dsec__sbdir_spec(int dir_fd, struct dsec__buf *buf, struct dsec__spec *ret_spec);
 int32_t dsec__sbdir_keeper_pid(int dir_fd);
@@ -87,8 +89,5 @@ bool dsec__name_ok(const char *name);
 
 /* Removes all that dead sandboxes left; returns how many there were. */
 int dsec__state_reap(struct dsec__state *st, struct dsec_error *err);
-
-/* Removes a directory tree by name; what cannot be removed stays. 0 or -errno of the first failure. */
-int dsec__remove_tree(int parent, const char *name);
 
 #endif

@@ -5,8 +5,8 @@
 #include <dsec/types.h>
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdarg.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -100,30 +100,39 @@ const char *dsec_version(void)
 	return DSEC_VERSION;
 }
 
-/* Function and data change together: two words that are published as one pointer to an immutable pair would need a
-   place to live for ever, so data is stored first and the function last, and the header allows one late call. */
-static _Atomic(dsec_log_fn) log_fn;
-static _Atomic(void *) log_data;
+/* Function and data change together, so that no function ever sees the data of another. */
+static struct {
+	dsec_log_fn fn;
+	void *data;
+} slot;
+static pthread_mutex_t slot_lock = PTHREAD_MUTEX_INITIALIZER; /* a plain mutex that is never destroyed cannot fail */
 
 void dsec_log_set(dsec_log_fn fn, void *data)
 {
-	atomic_store(&log_fn, NULL);
-	atomic_store(&log_data, data);
-	atomic_store(&log_fn, fn);
+	(void)pthread_mutex_lock(&slot_lock);
+	slot.fn = fn;
+	slot.data = data;
+	(void)pthread_mutex_unlock(&slot_lock);
 }
 
 void dsec__log(uint32_t level, const char *fmt, ...)
 {
-	dsec_log_fn fn = atomic_load(&log_fn);
 	int saved = errno;
 	char line[512];
+	dsec_log_fn fn;
+	void *data;
 	va_list ap;
 
+	(void)pthread_mutex_lock(&slot_lock);
+	fn = slot.fn;
+	data = slot.data;
+	(void)pthread_mutex_unlock(&slot_lock);
 	if (!fn)
 		return;
 	va_start(ap, fmt);
 	(void)vsnprintf(line, sizeof line, fmt, ap);
 	va_end(ap);
-	fn(level, line, atomic_load(&log_data));
+	one_line(line);
+	fn(level, line, data);
 	errno = saved;
 }

@@ -4,6 +4,7 @@
 #define DSEC__ERROR_H
 
 #include <dsec/error.h>
+#include <dsec/log.h>
 
 /*
  * Fills *err (NULL is allowed) and returns code, which must be a negative errno value. Does not allocate and does not

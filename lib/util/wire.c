@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define STRV_MAX 1000000u /* far above what execve takes, far below what would hurt */
 #define NULL_STR UINT32_MAX
 
 void dsec__buf_done(struct dsec__buf *b)
@@ -170,7 +169,7 @@ char **dsec__get_strv(struct dsec__reader *r)
 	char **v;
 
 	/* Each string takes at least its length and a NUL, which bounds what a short message can make us allocate. */
-	if (r->bad || n > STRV_MAX || n > r->left / 5) {
+	if (r->bad || n > r->left / 5) {
 		r->bad = true;
 		return NULL;
 	}
@@ -180,6 +179,7 @@ char **dsec__get_strv(struct dsec__reader *r)
 		if (!v[i])
 			r->bad = true;
 	}
+	r->no_memory |= !v;
 	if (!v || r->bad) {
 		r->bad = true;
 		free(v);

@@ -37,6 +37,7 @@ struct dsec__reader {
 	const uint8_t *p;
 	size_t left;
 	bool bad; /* a field did not fit: every later get gives zero */
+	bool no_memory; /* why it is bad */
 };
 
 uint16_t dsec__get_u16(struct dsec__reader *r);

@@ -706,6 +706,144 @@ static void a_short_result_structure_is_filled_as_far_as_it_reaches(void **state
 	FAILS(dsec_sandbox_exec(l->sb, argv, NULL, NULL, &err), -EINVAL, DSEC_STEP_OPTIONS);
 }
 
+/* Whoever runs a command in a terminal without typing into it: its input ends, inside a line or after one. */
+static void a_terminal_without_a_typist_ends_its_input(void **state)
+{
+	struct live *l = *state;
+	const char *argv[] = { "cat", NULL };
+	DSEC_INIT(struct dsec_exec_opts, o, .flags = DSEC_EXEC_TTY, .timeout_ms = 5000);
+	static const char *const inputs[] = { "", "line\n", "no end", "two\nlines" };
+	struct dsec_error err;
+
+	for (size_t i = 0; i < sizeof inputs / sizeof inputs[0]; i++) {
+		struct dsec_result r = { .sz = sizeof r };
+
+		o.stdin_data = inputs[i];
+		o.stdin_len = strlen(inputs[i]);
+		OK(dsec_sandbox_exec(l->sb, argv, &o, &r, &err));
+		assert_int_equal(r.reason, DSEC_REASON_EXITED);
+		dsec_result_clear(&r);
+	}
+}
+
+/* Typing into a program that ends meanwhile: what it ended with is not lost over it. */
+static void what_is_typed_at_a_programs_end_does_no_harm(void **state)
+{
+	struct live *l = *state;
+	const char *argv[] = { "sh", "-c", "exit 7", NULL };
+	DSEC_INIT(struct dsec_exec_opts, o, .flags = DSEC_EXEC_TTY | DSEC_EXEC_STREAM);
+	struct dsec_error err;
+
+	for (int i = 0; i < 50; i++) {
+		struct dsec_result r = { .sz = sizeof r };
+		struct dsec_exec *e;
+		int64_t n = 0;
+
+		OK(dsec_exec_start(l->sb, argv, &o, &e, &err));
+		for (int k = 0; k < 40 && n != -EPIPE; k++)
+			n = dsec_exec_write(e, "word\n", 5, NULL);
+		OK(dsec_exec_wait(e, 5000, &r, &err));
+		assert_int_equal(r.reason, DSEC_REASON_EXITED);
+		assert_int_equal(r.exit_code, 7);
+		dsec_result_clear(&r);
+		dsec_exec_close(e);
+	}
+}
+
+/* Asking whether a command has ended takes nothing from who reads it. */
+static void waiting_keeps_what_was_not_read(void **state)
+{
+	struct live *l = *state;
+	const char *argv[] = { "sh", "-c", "echo first; sleep 0.2; echo second", NULL };
+	DSEC_INIT(struct dsec_exec_opts, o, .flags = DSEC_EXEC_STREAM);
+	struct dsec_result r = { .sz = sizeof r };
+	struct dsec_error err;
+	struct dsec_exec *e;
+	char buf[64] = "";
+	int rc;
+
+	OK(dsec_exec_start(l->sb, argv, &o, &e, &err));
+	while ((rc = dsec_exec_wait(e, 5, &r, &err)) == -ETIMEDOUT)
+		;
+	assert_int_equal(rc, 0);
+	assert_int_equal(dsec_exec_read(e, DSEC_STREAM_STDOUT, buf, 3, &err), 3);
+	assert_int_equal(dsec_exec_read(e, DSEC_STREAM_STDOUT, buf + 3, sizeof buf - 4, &err), 10);
+	assert_string_equal(buf, "first\nsecond\n");
+	assert_int_equal(dsec_exec_read(e, DSEC_STREAM_STDOUT, buf, sizeof buf, &err), 0);
+	dsec_result_clear(&r);
+	dsec_exec_close(e);
+}
+
+/* A kill may come before there is anything to kill. */
+static void what_is_killed_as_it_starts_does_not_live_on(void **state)
+{
+	struct live *l = *state;
+	const char *argv[] = { "sh", "-c", "while :; do echo x >> /tmp/beat; sleep 0.02; done", NULL };
+	struct dsec_error err;
+
+	for (int i = 0; i < 100; i++) {
+		struct dsec_exec *e;
+
+		OK(dsec_exec_start(l->sb, argv, NULL, &e, &err));
+		if (i % 2) {
+			struct dsec_result r = { .sz = sizeof r };
+
+			OK(dsec_exec_signal(e, SIGKILL, &err));
+			OK(dsec_exec_wait(e, 5000, &r, &err));
+			dsec_result_clear(&r);
+		}
+		dsec_exec_close(e);
+	}
+	SAYS(l->sb, "sleep 0.5; touch /tmp/beat; a=$(wc -c < /tmp/beat); sleep 0.3; b=$(wc -c < /tmp/beat); [ $a = $b ] && echo still",
+	     "still\n");
+}
+
+/* It can be, until it executes: the agent must be able to go on. */
+static void who_stops_what_is_started_stops_itself_only(void **state)
+{
+	struct live *l = *state;
+	const char *hostile[] = { "perl", "-e", "kill 'STOP', -1 while 1", NULL };
+	const char *argv[] = { "true", NULL };
+	struct dsec_error err;
+	struct dsec_exec *e;
+	struct dsec_result r = { .sz = sizeof r };
+	double t = now_ms();
+
+	OK(dsec_exec_start(l->sb, hostile, NULL, &e, &err));
+	for (int i = 0; i < 3; i++) {
+		DSEC_INIT(struct dsec_exec_opts, o, .timeout_ms = 300);
+		int rc = dsec_sandbox_exec(l->sb, argv, &o, &r, &err); /* fails, times out, or was quick enough */
+
+		assert_true(rc == 0 || rc == -EAGAIN);
+		if (rc == 0)
+			dsec_result_clear(&r);
+	}
+	OK(dsec_exec_signal(e, SIGKILL, &err));
+	OK(dsec_exec_wait(e, 5000, &r, &err));
+	assert_int_equal(r.reason, DSEC_REASON_SIGNALED);
+	dsec_result_clear(&r);
+	dsec_exec_close(e);
+	SAYS(l->sb, "echo usable", "usable\n");
+	assert_true(now_ms() - t < 8000);
+}
+
+/* Three descriptors of the agent for each, and those that processes left in the background still hold. */
+static void hundreds_of_commands_run_at_once(void **state)
+{
+	enum { N = 600 };
+	struct live *l = *state;
+	const char *argv[] = { "sleep", "60", NULL };
+	struct dsec_exec *all[N];
+	struct dsec_error err;
+
+	for (int i = 0; i < N; i++)
+		OK(dsec_exec_start(l->sb, argv, NULL, &all[i], &err));
+	SAYS(l->sb, "ulimit -n; echo one more", "1024\none more\n");
+	for (int i = 0; i < N; i++)
+		dsec_exec_close(all[i]);
+	SAYS(l->sb, "echo usable", "usable\n");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -737,6 +875,12 @@ int main(void)
 		LIVE(both_streams_flow_apart),
 		LIVE(a_terminal_loses_no_last_bytes_and_takes_no_forged_input),
 		LIVE(a_command_starts_with_clean_signals_and_descriptors),
+		LIVE(a_terminal_without_a_typist_ends_its_input),
+		LIVE(what_is_typed_at_a_programs_end_does_no_harm),
+		LIVE(waiting_keeps_what_was_not_read),
+		LIVE(what_is_killed_as_it_starts_does_not_live_on),
+		LIVE(who_stops_what_is_started_stops_itself_only),
+		LIVE(hundreds_of_commands_run_at_once),
 		LIVE(a_short_result_structure_is_filled_as_far_as_it_reaches),
 	};
 

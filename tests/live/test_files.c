@@ -306,7 +306,7 @@ static void put_and_get_fail_on_this_machines_side(void **state)
 	assert_int_equal(mkdir(dir, 0700), 0);
 	OK(dsec_sandbox_write(l->sb, "/root/x", "", 0, 0, &err));
 	FAILS(dsec_sandbox_put(l->sb, fifo, "/root/y", &err), -EINVAL, DSEC_STEP_FILE); /* at once: nobody writes to it */
-	FAILS(dsec_sandbox_put(l->sb, NULL, "/root/y", &err), -EINVAL, DSEC_STEP_FILE);
+	FAILS(dsec_sandbox_put(l->sb, NULL, "/root/y", &err), -EINVAL, DSEC_STEP_OPTIONS);
 	FAILS(dsec_sandbox_get(l->sb, "/root/x", NULL, &err), -EINVAL, DSEC_STEP_OPTIONS);
 	FAILS(dsec_sandbox_get(l->sb, "/root/x", "/no/such/place", &err), -ENOENT, DSEC_STEP_FILE);
 	assert_non_null(strstr(err.text, "machine"));

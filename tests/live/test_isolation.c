@@ -317,6 +317,16 @@ static void reading_everything_harms_nothing(void **state)
 	dsec_result_clear(&r);
 }
 
+/* It starts all commands, which get what it has. */
+static void the_agents_limits_are_not_the_sandboxs_to_set(void **state)
+{
+	struct live *l = *state;
+
+	SAYS(l->sb, "prlimit --pid 1 --nofile=0:0 2>/dev/null || echo refused; prlimit --pid 1 --nproc=0:0 2>/dev/null || echo refused",
+	     "refused\nrefused\n");
+	SAYS(l->sb, "prlimit --nofile=50:60 sh -c 'ulimit -n'; echo usable", "50\nusable\n");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -324,6 +334,7 @@ int main(void)
 		LIVE(its_root_is_nobody_here_and_apart_from_others),
 		LIVE(secrets_and_the_hosts_files_are_not_there),
 		LIVE(pid_1_cannot_be_touched),
+		LIVE(the_agents_limits_are_not_the_sandboxs_to_set),
 		LIVE_NODE(only_three_descriptors_whatever_the_host_holds),
 		LIVE(capabilities_are_few_and_not_inherited),
 		LIVE(mounts_and_namespaces_are_refused),

@@ -334,6 +334,71 @@ static void a_fork_bomb_is_held_without_a_limit_asked_for(void **state)
 	SAYS(l->sb, "echo usable", "usable\n");
 }
 
+/* Not only of each of its users: root inside can become all of them. */
+static void processes_of_all_its_users_together_are_bounded(void **state)
+{
+	struct live *l = *state;
+
+	if (geteuid() != 0)
+		SKIP("an ordinary user's sandbox has one user id");
+	SAYS(l->sb,
+	     "perl -e 'for my $u (1001..1004) { for (1..400) { my $p = fork; if (!defined $p) { print \"bounded\\n\"; exit }"
+	     "if (!$p) { $> = $< = $u; sleep 60; exit } } } print \"all\\n\"'", "bounded\n");
+}
+
+/* The kernel counts some things per user of the machine: one sandbox must not use up what others need. */
+static void what_the_machine_has_few_of_is_counted_per_sandbox(void **state)
+{
+	struct live *l = *state;
+	struct dsec_sandbox *other;
+	struct dsec_error err;
+	static const char take[] = "python3 -c 'import ctypes; c = ctypes.CDLL(None); n = 0\n"
+				   "while n < 10000 and c.inotify_init() >= 0: n += 1\n"
+				   "print(\"took\" if n > 50 else n, flush=True); import time; time.sleep(60)' & sleep 1";
+
+	if (geteuid() != 0)
+		SKIP("an ordinary user's sandboxes are all of one user");
+	OK(dsec_sandbox_create(l->node, NULL, &other, &err));
+	SAYS(l->sb, take, "took\n");
+	SAYS(other, take, "took\n");
+	OK(dsec_sandbox_stop(other, 0, &err));
+	dsec_sandbox_close(other);
+}
+
+static void a_tree_of_any_depth_on_disk_is_removed(void **state)
+{
+	struct live *l = *state;
+	DSEC_INIT(struct dsec_sandbox_opts, o, .top = DSEC_TOP_DISK);
+	struct dsec_error err;
+
+	OK(dsec_sandbox_create(l->node, &o, &l->sb, &err));
+	SAYS(l->sb, "cd /tmp && perl -e 'for (1..4000) { mkdir q(d) or die; chdir q(d) or die } print qq(deep\\n)'", "deep\n");
+	SAYS(l->sb, "mkdir -p /tmp/ro/a && touch /tmp/ro/a/x && chmod 555 /tmp/ro/a /tmp/ro && echo set", "set\n");
+}
+
+static void a_working_directory_is_its_users_whatever_its_slashes(void **state)
+{
+	struct live *l = *state;
+	DSEC_INIT(struct dsec_sandbox_opts, o, .workdir = "/work/x//", .user = "1000");
+	struct dsec_error err;
+
+	if (geteuid() != 0)
+		SKIP("an ordinary user's sandbox has one user id");
+	OK(dsec_sandbox_create(l->node, &o, &l->sb, &err));
+	SAYS(l->sb, "touch mine && stat -c %u /work/x && pwd", "1000\n/work/x\n");
+}
+
+/* Success leaves the caller's structure alone. */
+static void a_stop_that_is_not_waited_for_reports_no_error(void **state)
+{
+	struct live *l = *state;
+	struct dsec_error err = { .code = 42 };
+
+	assert_int_equal(dsec_sandbox_stop(l->sb, DSEC_SANDBOX_NOWAIT, &err), 0);
+	assert_int_equal(err.code, 42);
+	OK(dsec_sandbox_wait(l->sb, 10000, &err));
+}
+
 static void the_disk_is_limited(void **state)
 {
 	struct live *l = *state;
@@ -678,6 +743,11 @@ int main(void)
 		LIVE_NODE(out_of_memory_is_told_and_survived),
 		LIVE_NODE(processes_and_cpu_are_limited),
 		LIVE(a_fork_bomb_is_held_without_a_limit_asked_for),
+		LIVE(processes_of_all_its_users_together_are_bounded),
+		LIVE(what_the_machine_has_few_of_is_counted_per_sandbox),
+		LIVE_NODE(a_tree_of_any_depth_on_disk_is_removed),
+		LIVE_NODE(a_working_directory_is_its_users_whatever_its_slashes),
+		LIVE(a_stop_that_is_not_waited_for_reports_no_error),
 		LIVE_NODE(the_disk_is_limited),
 		LIVE_NODE(the_top_may_lie_on_disk),
 		LIVE_NODE(an_earlier_kill_by_the_kernel_is_not_blamed_on_a_later_command),
