@@ -172,7 +172,7 @@ int dsec_sandbox_wait(struct dsec_sandbox *sandbox, int64_t timeout_ms, struct d
 
 	if (r < 0)
 		return r;
-	switch (sandbox->state) {
+	switch (atomic_load(&sandbox->state)) {
 	case SANDBOX_STARTING:
 		r = sandbox->ops->start(sandbox, timeout_ms, err);
 		if (r == 0) {
